@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicU32, fence};
 
 use prorata_core::slots::claim::Claim;
 use prorata_core::slots::geometry::Geometry;
-use prorata_core::slots::timetable::Timetable;
+use prorata_core::slots::timetable::{News, Timetable};
 use prorata_core::slots::word::Word;
 use rustix::mm::ProtFlags;
 use rustix::thread::futex;
 
-use crate::layout::{CLOSED, ClaimRecord, Layout, MAGIC, OPEN, VERSION, written, written_client};
+use crate::layout::{
+    CLOSED, ClaimRecord, Layout, MAGIC, OPEN, RowRecord, VERSION, written, written_client,
+};
 use crate::memory::Memory;
 
 /// The only writer of a table's file. Dropping it closes the table and removes the file.
@@ -23,7 +25,8 @@ pub struct Writer {
     memory: Memory,
     layout: Layout,
     geometry: Geometry,
-    path: PathBuf,
+    /// None once another table has it.
+    path: Option<PathBuf>,
 }
 
 impl Writer {
@@ -84,7 +87,7 @@ impl Writer {
             memory,
             layout,
             geometry,
-            path: path.to_owned(),
+            path: Some(path.to_owned()),
         };
         writer.write_whole(table);
         writer.memory.header().magic.store(MAGIC, Release);
@@ -114,19 +117,22 @@ impl Writer {
         self.write_rest(table);
     }
 
-    /// Makes what changed in the table known to all readers. Only this writer may take the table's
-    /// news.
+    /// Makes what changed in the table known to all readers, and returns what did. Only this writer
+    /// may take the table's news.
     ///
     /// Cost: the changed cells and the rows; one system call.
-    pub fn publish(&self, table: &mut Timetable) {
+    pub fn publish(&self, table: &mut Timetable) -> News {
         let news = table.take_news();
+        if news == News::default() && !self.rows_changed(table) {
+            return news;
+        }
         let header = self.memory.header();
         let sequence = header.sequence.load(Relaxed);
         header.sequence.store(sequence.wrapping_add(1), Relaxed);
         fence(Release);
         // Schedulees are numbered before a word names them.
         self.write_claims(table, &news.claims);
-        for (buffer, index) in news.words {
+        for &(buffer, index) in &news.words {
             let words = self
                 .memory
                 .words(&self.layout, buffer, self.geometry.cells());
@@ -135,13 +141,23 @@ impl Writer {
         self.write_rest(table);
         header.sequence.store(sequence.wrapping_add(2), Release);
         wake(&header.sequence);
+        news
     }
 
-    fn write_rest(&self, table: &Timetable) {
+    fn rows(&self) -> impl Iterator<Item = (u32, &RowRecord)> {
         let rows = self
             .memory
             .rows(&self.layout, self.geometry.rows() as usize);
-        for (number, row) in (0..).zip(rows) {
+        (0..).zip(rows)
+    }
+
+    fn rows_changed(&self, table: &Timetable) -> bool {
+        self.rows()
+            .any(|(number, row)| (row.is_online.load(Relaxed) != 0) != table.is_online(number))
+    }
+
+    fn write_rest(&self, table: &Timetable) {
+        for (number, row) in self.rows() {
             row.is_online.store(table.is_online(number).into(), Relaxed);
         }
         let header = self.memory.header();
@@ -190,13 +206,23 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Closes the table for its readers and leaves the file of its name alone, which is another
+    /// table's.
+    pub fn give_way(mut self) {
+        self.path = None;
+    }
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
         let header = self.memory.header();
         header.state.store(CLOSED, Release);
         header.sequence.fetch_add(2, Acquire);
         wake(&header.sequence);
-        let _ = remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = remove_file(path);
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::{self, Refusal};
 use crate::report::{Reporter, RunningChoice};
 use crate::roots::RootWatch;
+use crate::slots::{Call, Slots};
 use crate::state::{Change, Settings, State};
 use crate::users::{Census, runs_prorata};
 
@@ -44,6 +45,7 @@ pub(crate) struct Control {
     pub census: Census,
     /// The suspended client that a sweep looked at last.
     pub resumed_until: Option<ClientId>,
+    pub slots: Slots,
 }
 
 /// The outcome of a request.
@@ -54,6 +56,8 @@ pub(crate) struct Outgoing {
     pub held: Option<TransferId>,
     /// Whether the daemon ends now.
     pub stop: bool,
+    /// The connection watches the timetable from now on; whether it wants slots that become free.
+    pub watches: Option<bool>,
 }
 
 impl From<Refusal> for Outgoing {
@@ -67,6 +71,7 @@ impl From<Refusal> for Outgoing {
             response,
             held: None,
             stop: false,
+            watches: None,
         }
     }
 }
@@ -88,20 +93,37 @@ impl Control {
             host: self.host.as_ref(),
         };
         let Plan { changes, answer } = decode::decode(&request, peer, view)?;
+        if let Answer::Slots(call) = answer {
+            let watches = match call.call {
+                Call::Watch { freed } => Some(freed),
+                _ => None,
+            };
+            return Ok(Outgoing {
+                response: Response::Slots(self.serve_slots(&call)?),
+                held: None,
+                stop: false,
+                watches,
+            });
+        }
         let created = match answer {
             // A full disk does not keep the daemon from ending.
-            Answer::Stop => self.happened(&changes),
+            Answer::Stop => {
+                self.close_slots();
+                self.happened(&changes)
+            }
             _ => self.commit(&changes)?,
         };
         let held = match created {
             Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
             _ => None,
         };
+        let stop = answer == Answer::Stop;
         let response = self.respond(&peer.principal, answer, created);
         Ok(Outgoing {
             response,
             held,
-            stop: answer == Answer::Stop,
+            stop,
+            watches: None,
         })
     }
 
@@ -260,13 +282,14 @@ impl Control {
     /// suspension with the answer, of which it is a part.
     ///
     /// Returns the outcomes of the operations.
-    fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
+    pub(crate) fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for change in changes {
             if let Change::Ledger(Operation::DestroyClient { client }) = change {
                 self.look_again_at(*client);
                 self.engine.release(*client);
                 self.roots.forget(*client);
+                self.end_slots_of(*client);
             }
             let Settings { policy, hybrid, .. } = self.state.settings;
             let outcome = self
@@ -303,7 +326,9 @@ impl Control {
                 | Change::Suspend(_)
                 | Change::Rest { .. }
                 | Change::Funding { .. }
-                | Change::Hold => {}
+                | Change::Hold
+                | Change::Timetable(_)
+                | Change::Slots(_) => {}
             }
         }
         outcomes
@@ -379,6 +404,7 @@ impl Control {
         };
         match answer {
             Answer::Done | Answer::Stop => Response::Done,
+            Answer::Slots(_) => unreachable!("these are served by themselves"),
             Answer::Created => Response::Created(match created {
                 Outcome::Currency(currency) => currency.to_string(),
                 Outcome::Ticket(ticket) => ticket.to_string(),

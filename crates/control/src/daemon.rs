@@ -27,6 +27,7 @@ use crate::report::RunningChoice;
 use crate::restore::reconcile;
 use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
+use crate::slots::Slots;
 use crate::state::{Settings, State};
 use crate::state_directory::StateDirectory;
 use crate::user_engine::user_engine;
@@ -324,10 +325,12 @@ fn restore(
         roots,
         census: Census::default(),
         resumed_until: None,
+        slots: Slots::new(paths.runtime.join(prorata_bulletin::FILE_NAME)),
     };
     locks.note("finds its clients");
     control.configure_again(settings);
     control.manage_again();
+    control.open_slots_again();
     for user in users {
         control.collect_currency(user);
     }

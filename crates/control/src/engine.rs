@@ -4,8 +4,10 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use prorata_bulletin::Reader;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
+use prorata_protocol::slots::RowReport;
 use prorata_protocol::{
     ClientState, EventReport, HybridChoice, HybridReport, OutsideReport, POLICIES, PolicyName,
 };
@@ -220,6 +222,20 @@ pub trait Engine {
 
     /// The state of the engine.
     fn status(&self) -> EngineStatus;
+
+    /// Enforces a timetable from now on, or none: its claims go before all other decisions. Returns
+    /// how, or why slots are not enforced.
+    fn enforce_slots(&self, table: Option<Reader>) -> Result<&'static str, EngineError> {
+        match table {
+            None => Ok("none"),
+            Some(_) => Err("this engine enforces no slots: claims are shown only".into()),
+        }
+    }
+
+    /// What the engine counted since the table was opened, one a row; empty where it counts nothing.
+    fn slot_rows(&self) -> Vec<RowReport> {
+        Vec::new()
+    }
 
     /// Why the engine enforces nothing any more, if it has failed.
     fn failure(&self) -> Option<String>;

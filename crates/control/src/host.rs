@@ -50,6 +50,12 @@ pub(crate) trait Host {
     /// The account of this user id; many ids have none.
     fn account_of(&self, uid: u32) -> Option<UserAccount>;
 
+    /// The process of a living thread, and when the thread started, in clock ticks since boot.
+    fn thread(&self, tid: u32) -> Option<(u32, u64)>;
+
+    /// The monotonic clock.
+    fn now_ns(&self) -> u64;
+
     /// The daemon's own pid.
     fn own_pid(&self) -> u32;
 
@@ -200,6 +206,17 @@ impl Host for Linux {
                 )
             }
         })
+    }
+
+    fn thread(&self, tid: u32) -> Option<(u32, u64)> {
+        let pid = procfs::process_of_thread(tid).ok()?;
+        let stat = procfs::thread_stat(pid, tid).ok()?;
+        Some((pid, stat.start_time_ticks))
+    }
+
+    fn now_ns(&self) -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 
     fn own_pid(&self) -> u32 {

@@ -18,6 +18,7 @@ mod restore;
 mod roots;
 mod server;
 mod session;
+mod slots;
 mod state;
 mod state_directory;
 #[cfg(any(test, fuzzing))]

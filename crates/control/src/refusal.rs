@@ -2,9 +2,12 @@
 //! the fix.
 
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
+use prorata_core::slots::error::SlotError;
 use prorata_protocol::{
     HybridChoice, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, MOST_EVENTS, PROTOCOL_VERSION, PolicyName,
 };
@@ -239,6 +242,23 @@ pub(crate) enum Refusal {
          `prorata set CLIENT --max none`"
     )]
     TooManyLimits { engine: &'static str, most: usize },
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    #[error("no timetable is open: the daemon's owner opens one by `prorata slots open`")]
+    NoTimetable,
+    #[error(
+        "the timetable has {0} claimed slots and keeps its shape until they are free: close it by \
+         `prorata slots close`, which ends all claims"
+    )]
+    ClaimedTimetable(usize),
+    #[error("the timetable cannot be shown at {path}: {source}")]
+    Bulletin { path: PathBuf, source: io::Error },
+    #[error("no thread {0}: give the number of a living one")]
+    NoThread(u32),
+    #[error("this connection watches the timetable: ask by another one")]
+    WatchesOnly,
+    #[error("{0} connections of this user watch the timetable already: close one")]
+    Watchers(usize),
     #[error(
         "the {engine} engine does not know the policy {policy}: choose {}",
         known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")

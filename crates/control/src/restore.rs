@@ -22,6 +22,8 @@ pub(crate) fn reconcile(state: &mut State, same_boot: bool) -> Vec<u32> {
     if !same_boot {
         state.settings.stays = false;
         state.settings.users = false;
+        // Its epoch, its processes and its clients were of that boot.
+        state.timetable = None;
     }
     while let Some(transfer) = state.held.first().copied() {
         apply(state, Operation::EndTransfer { transfer });

@@ -30,6 +30,9 @@ pub(crate) const MAX_CONNECTIONS_FOR_OTHERS: usize = 192;
 /// Most connections of one such user.
 pub(crate) const MAX_CONNECTIONS_OF_ONE: usize = 32;
 
+/// Most connections of one user that watch the timetable.
+pub(crate) const MAX_WATCHERS: usize = 16;
+
 /// Pause after a connection could not be accepted, most likely for want of file
 /// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -202,7 +205,10 @@ impl Server {
             if self.control.roots.has_missed() {
                 self.control.renew_roots();
             }
-            if self.serve_ready(now) {
+            self.control.advance_slots();
+            let is_stopped = self.serve_ready(now);
+            self.tell_news(now);
+            if is_stopped {
                 return Ok(End::Stopped);
             }
             self.expire(now);
@@ -219,6 +225,7 @@ impl Server {
             || !control.state.roots.is_empty()
             || control.state.settings.stays
             || control.state.settings.users
+            || control.slots.open.is_some()
             || control.engine.works_without_clients()
         {
             self.idle_since = None;
@@ -248,6 +255,7 @@ impl Server {
                 .users
                 .then(|| until(self.sweep_at)),
             self.idle_until().map(until),
+            self.control.slots_wait(),
             self.sessions
                 .values()
                 .filter_map(|entry| entry.session.deadline())
@@ -377,22 +385,60 @@ impl Server {
     fn serve_ready(&mut self, now: Instant) -> bool {
         let mut stop = false;
         for id in std::mem::take(&mut self.ready) {
+            let watching = self.watching_beside(id);
             let Some(Entry { session, .. }) = self.sessions.get_mut(&id) else {
                 continue;
             };
             let result = match session.take_frame() {
                 Ok(None) => Ok(()),
+                Ok(Some(_)) if session.is_watching() => session.dismiss(&Refusal::WatchesOnly, now),
                 Ok(Some(frame)) => {
                     let outgoing = self.control.handle(&session.peer, &frame);
                     session.held.extend(outgoing.held);
                     stop |= outgoing.stop;
-                    session.answer(&outgoing.response, now)
+                    match outgoing.watches.filter(|_| watching >= MAX_WATCHERS) {
+                        Some(_) => session.dismiss(&Refusal::Watchers(watching), now),
+                        None => {
+                            if let Some(freed) = outgoing.watches {
+                                session.watch(freed);
+                            }
+                            session.answer(&outgoing.response, now)
+                        }
+                    }
                 }
                 Err(refusal) => session.dismiss(&refusal, now),
             };
             self.settle(id, result);
         }
         stop
+    }
+
+    /// Connections of the same user that watch the timetable.
+    fn watching_beside(&self, id: u64) -> usize {
+        let user = |entry: &Entry| entry.session.peer.principal.uid;
+        let Some(own) = self.sessions.get(&id).map(user) else {
+            return 0;
+        };
+        let sessions = self.sessions.values();
+        sessions
+            .filter(|entry| entry.session.is_watching() && user(entry) == own)
+            .count()
+    }
+
+    /// Tells all that watch what has happened to the timetable.
+    fn tell_news(&mut self, now: Instant) {
+        let all = self.control.slots.take_news();
+        if all.is_empty() {
+            return;
+        }
+        let ids = self.sessions.iter();
+        let ids = ids.filter(|(_, entry)| entry.session.is_watching());
+        for id in ids.map(|(id, _)| *id).collect::<Vec<_>>() {
+            if let Some(Entry { session, .. }) = self.sessions.get_mut(&id) {
+                let told = all.iter().try_for_each(|news| session.tell(news, now));
+                self.settle(id, told);
+            }
+        }
     }
 
     fn expire(&mut self, now: Instant) {

@@ -1,5 +1,6 @@
 //! One connection, as the daemon sees it.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -7,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use prorata_core::ids::TransferId;
 use prorata_protocol::frame::{self, FrameTooLong, Inbox};
+use prorata_protocol::slots::{MOST_NEWS, SlotsAnswer, SlotsNews};
 use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use rustix::event::epoll::EventFlags;
 
 use crate::peer::Peer;
 use crate::refusal::Refusal;
+use crate::slots::{Audience, News};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -26,8 +29,7 @@ pub(crate) struct Session {
     pub held: Vec<TransferId>,
     /// At most one request and what one read adds.
     inbox: Inbox,
-    /// The rest of an answer that the peer has not taken yet; at most one
-    /// frame.
+    /// The rest of an answer that the peer has not taken yet: one frame, or all news that waited.
     outbox: Vec<u8>,
     /// The daemon reads no more: the client closed its side, or sent something
     /// after which the frames are lost.
@@ -38,6 +40,19 @@ pub(crate) struct Session {
     /// How long a request may take from its first byte to its last, and the
     /// peer to take an answer.
     patience: Duration,
+    /// Set once the connection watches the timetable: it takes no more requests.
+    watch: Option<Watch>,
+}
+
+/// News that wait until the peer has taken earlier ones.
+#[derive(Debug)]
+struct Watch {
+    /// Whether slots that became free are told.
+    freed: bool,
+    /// At most [`MOST_NEWS`].
+    news: VecDeque<SlotsNews>,
+    /// News that found no room.
+    missed: u64,
 }
 
 /// Tells a client that has just connected why the daemon does not serve it.
@@ -67,7 +82,66 @@ impl Session {
             deaf: false,
             deadline: None,
             patience,
+            watch: None,
         }
+    }
+
+    /// The connection only sends from now on.
+    pub fn watch(&mut self, freed: bool) {
+        self.watch = Some(Watch {
+            freed,
+            news: VecDeque::new(),
+            missed: 0,
+        });
+    }
+
+    /// Whether the connection watches the timetable.
+    pub fn is_watching(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// Sends news, or has them wait, if they are for this peer.
+    pub fn tell(&mut self, news: &News, now: Instant) -> io::Result<()> {
+        let Some(watch) = &mut self.watch else {
+            return Ok(());
+        };
+        let is_for_peer = match news.audience {
+            Audience::User(user) => self.peer.principal.acts_for(user),
+            Audience::WantsFree => watch.freed,
+            Audience::All => true,
+        };
+        if !is_for_peer {
+            return Ok(());
+        }
+        if watch.news.len() < MOST_NEWS {
+            watch.news.push_back(news.news.clone());
+        } else {
+            watch.missed += 1;
+        }
+        match self.outbox.is_empty() {
+            true => self.tell_waiting(now),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends all news that wait.
+    fn tell_waiting(&mut self, now: Instant) -> io::Result<()> {
+        let Some(watch) = &mut self.watch else {
+            return Ok(());
+        };
+        let missed = std::mem::take(&mut watch.missed);
+        let missed = (missed > 0).then_some(SlotsNews::Missed(missed));
+        let news = watch.news.drain(..).chain(missed);
+        for news in news {
+            let response = Response::Slots(SlotsAnswer::News(news));
+            let frame = frame::encode(&response, MAX_RESPONSE_BYTES);
+            self.outbox.extend(frame.expect("a table's news are short"));
+        }
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        self.deadline = Some(now + self.patience);
+        self.flush(now)
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {
@@ -167,6 +241,7 @@ impl Session {
         if self.outbox.is_empty() {
             // What has come in of the next request has its own time.
             self.deadline = (!self.inbox.is_empty()).then_some(now + self.patience);
+            self.tell_waiting(now)?;
         }
         Ok(())
     }

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use prorata_core::hybrid::Mechanisms;
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
+use prorata_core::slots::image::Deed;
 use prorata_protocol::{EngineChoice, HybridChoice, PolicyName};
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
+use crate::slots::KeptTable;
 
 /// Shortest quantum that an engine enforces.
 pub(crate) const MIN_QUANTUM_NS: u64 = 1_000_000;
@@ -129,6 +131,10 @@ pub(crate) enum Change {
     Hold,
     /// The settings from now on.
     Configure(Settings),
+    /// The timetable from now on, or none.
+    Timetable(Option<Box<KeptTable>>),
+    /// Changes of the open timetable.
+    Slots(Vec<Deed>),
 }
 
 /// A ledger and what the daemon knows beside it.
@@ -160,6 +166,9 @@ pub(crate) struct State {
     /// Transfers of the ledger that end with a connection.
     pub held: BTreeSet<TransferId>,
     pub settings: Settings,
+    /// The open timetable, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timetable: Option<Box<KeptTable>>,
     /// The transfer that the last operation started.
     #[serde(skip)]
     last_transfer: Option<TransferId>,
@@ -178,6 +187,7 @@ impl State {
             fundings: BTreeMap::new(),
             held: BTreeSet::new(),
             settings: Settings::default(),
+            timetable: None,
             last_transfer: None,
         }
     }
@@ -226,6 +236,12 @@ impl State {
             }
             Change::Hold => self.held.extend(self.last_transfer.take()),
             Change::Configure(settings) => self.settings.clone_from(settings),
+            Change::Timetable(timetable) => self.timetable.clone_from(timetable),
+            Change::Slots(deeds) => {
+                if let Some(timetable) = &mut self.timetable {
+                    timetable.apply(deeds);
+                }
+            }
         }
         Ok(Outcome::Done)
     }

@@ -6,6 +6,7 @@ use crate::engine_choice::EngineChoice;
 use crate::event::EventReport;
 use crate::hybrid_choice::HybridChoice;
 use crate::request::{CpuLimit, PolicyName};
+use crate::slots::SlotsAnswer;
 
 /// What the daemon answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,6 +39,8 @@ pub enum Response {
     Transfers(Vec<TransferReport>),
     /// To [`Request::Events`](crate::Request::Events), the oldest first.
     Events(Vec<EventReport>),
+    /// To [`Request::Slots`](crate::Request::Slots).
+    Slots(SlotsAnswer),
     /// A new currency, ticket or transfer, by identifier.
     Created(String),
     /// The daemon has no room for this connection at the moment.

@@ -17,6 +17,7 @@ mod lock;
 mod paths;
 mod progress;
 mod request;
+pub mod slots;
 mod start;
 #[cfg(test)]
 mod testing;

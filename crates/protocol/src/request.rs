@@ -11,6 +11,7 @@ pub use prorata_core::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 
 use crate::hybrid_choice::HybridChoice;
+use crate::slots::SlotsRequest;
 
 /// Changes when an old client could misread a new daemon or the reverse.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -216,6 +217,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         users: bool,
     },
+    /// Ask about the timetable, or change it.
+    Slots(SlotsRequest),
     /// Release all clients and end the daemon.
     Stop,
 }

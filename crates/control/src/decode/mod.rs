@@ -11,6 +11,7 @@ mod names;
 mod processes;
 mod quota;
 mod rest;
+mod slots;
 mod transfers;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::engine::Engine;
 use crate::host::Host;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
+use crate::slots::SlotsCall;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
 pub(crate) use defaults::USER_FUNDING;
 use draft::Draft;
@@ -40,7 +42,7 @@ pub(crate) struct Plan {
 }
 
 /// What to answer when the changes have been made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Done,
     /// What the last operation created.
@@ -59,6 +61,8 @@ pub(crate) enum Answer {
     Transfers,
     /// So many.
     Events(u32),
+    /// What the timetable says; it checks the rest.
+    Slots(Box<SlotsCall>),
     /// Done, and the daemon ends.
     Stop,
 }
@@ -176,6 +180,10 @@ impl Decoder<'_> {
                 stay,
                 users,
             } => self.configure(*quantum_ns, *policy, *hybrid, *stay, *users),
+            Request::Slots(request) => {
+                let call = self.slots(request)?;
+                Ok(Answer::Slots(Box::new(call)))
+            }
             Request::Stop => self.stop(),
         }
     }
@@ -255,6 +263,9 @@ impl Decoder<'_> {
                 users: false,
                 ..now.clone()
             }));
+        }
+        if self.view.state.timetable.is_some() {
+            self.draft.push(Change::Timetable(None));
         }
         for client in self.view.state.ledger.clients() {
             self.draft.push(Change::Ledger(Operation::DestroyClient {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::{ALICE, ASKER, BOB};
 use crate::host::{CpuUse, Host, Listed, Origin, Stamp, UserAccount};
@@ -27,6 +28,8 @@ pub(crate) struct FakeHost {
     pub cpu_uses: BTreeMap<u32, CpuUse>,
     /// Files of the configuration.
     pub texts: BTreeMap<&'static str, String>,
+    /// The monotonic clock.
+    pub now_ns: Rc<Cell<u64>>,
     /// How often an account was looked for by its name.
     pub look_ups: Cell<u32>,
 }
@@ -46,6 +49,7 @@ impl FakeHost {
             stopped: BTreeSet::new(),
             cpu_uses: BTreeMap::new(),
             texts: BTreeMap::new(),
+            now_ns: Rc::default(),
             look_ups: Cell::new(0),
         };
         host.add(1, 0, 0, "init");
@@ -181,6 +185,16 @@ impl Host for FakeHost {
             .into_iter()
             .filter_map(|name| self.account_named(name))
             .find(|account| account.uid == uid)
+    }
+
+    fn thread(&self, tid: u32) -> Option<(u32, u64)> {
+        // Each process has one thread.
+        let process = self.processes.get(&tid)?;
+        Some((tid, process.id.start_time_ticks))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
     }
 
     fn own_pid(&self) -> u32 {

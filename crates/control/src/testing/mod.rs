@@ -20,6 +20,7 @@ use crate::peer::Peer;
 use crate::policy;
 use crate::report::RunningChoice;
 use crate::roots::RootWatch;
+use crate::slots::Slots;
 use crate::state::State;
 use crate::users::Census;
 
@@ -70,6 +71,7 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
         roots: RootWatch::new().unwrap(),
         census: Census::default(),
         resumed_until: None,
+        slots: Slots::new(directory.join("slots")),
     }
 }
 

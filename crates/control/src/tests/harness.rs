@@ -161,6 +161,12 @@ impl Host for Elsewhere {
     fn account_of(&self, uid: u32) -> Option<UserAccount> {
         Linux.account_of(uid)
     }
+    fn thread(&self, tid: u32) -> Option<(u32, u64)> {
+        Linux.thread(tid)
+    }
+    fn now_ns(&self) -> u64 {
+        Linux.now_ns()
+    }
     fn own_pid(&self) -> u32 {
         u32::MAX
     }

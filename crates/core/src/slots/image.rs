@@ -118,6 +118,11 @@ impl Image {
         &self.geometry
     }
 
+    /// The claims, by slot.
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.values()
+    }
+
     /// Takes one deed.
     pub fn apply(&mut self, deed: &Deed) {
         match *deed {

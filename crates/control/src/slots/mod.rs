@@ -1,0 +1,53 @@
+//! The timetable: who may ask for what, what is kept, and what readers see (2005, 2.1 to 2.5).
+//!
+//! ```text
+//!   call -> decided on a draft -> journal -> table -> public file -> engine, programs
+//!           may refuse            may refuse
+//! ```
+//!
+//! The rules are `prorata_core::slots`'s. What ends within ten seconds is not journaled: a flush takes
+//! milliseconds, and work that has some tens of them cannot wait for it (2005, 2.5.1).
+
+mod call;
+mod kept;
+mod news;
+mod open;
+mod serve;
+
+pub(crate) use call::{Call, SlotsCall, Wanted};
+pub(crate) use kept::KeptTable;
+pub(crate) use news::{Audience, News};
+pub(crate) use open::OpenTable;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// The part of the daemon that has the timetable, if one is open.
+pub(crate) struct Slots {
+    /// Where the public file is.
+    path: PathBuf,
+    pub open: Option<OpenTable>,
+    /// News that are not sent yet. The server sends them after each event, so there are at most as
+    /// many as a table has slots; each reader has a limit of its own.
+    news: VecDeque<News>,
+}
+
+impl Slots {
+    /// No table yet; its file will have this path.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            open: None,
+            news: VecDeque::new(),
+        }
+    }
+
+    fn tell(&mut self, news: impl IntoIterator<Item = News>) {
+        self.news.extend(news);
+    }
+
+    /// What is to be told now.
+    pub fn take_news(&mut self) -> VecDeque<News> {
+        std::mem::take(&mut self.news)
+    }
+}

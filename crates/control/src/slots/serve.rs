@@ -1,0 +1,306 @@
+//! How the daemon serves requests about the timetable, and what becomes of it without requests.
+
+use std::io;
+use std::time::Duration;
+
+use prorata_bulletin::Reader;
+use prorata_core::cpu_list;
+use prorata_core::ids::ClientId;
+use prorata_core::slots::claim::{Account, Owner, Schedulee};
+use prorata_core::slots::geometry::Geometry;
+use prorata_core::slots::level::Level;
+use prorata_core::slots::reservation::Reservation;
+use prorata_protocol::slots::{
+    Fraction, LevelReport, SlotsAnswer, SlotsNews, SlotsReport, TokensReport,
+};
+
+use super::call::{Call, SlotsCall};
+use super::kept::KeptTable;
+use super::news::{Audience, News};
+use super::open::{Done, Ends, OpenTable};
+use crate::control::Control;
+use crate::refusal::Refusal;
+use crate::state::Change;
+
+impl Control {
+    /// Carries out a decoded call.
+    pub(crate) fn serve_slots(&mut self, call: &SlotsCall) -> Result<SlotsAnswer, Refusal> {
+        match call.call {
+            Call::Open {
+                columns,
+                slot_ns,
+                reserve,
+            } => {
+                self.open_slots(columns, slot_ns, reserve)?;
+                self.slots_report()
+            }
+            Call::Close => {
+                self.slots_report()?;
+                self.commit_timetable(None)?;
+                self.close_slots();
+                Ok(SlotsAnswer::News(SlotsNews::Closed))
+            }
+            Call::Status | Call::Watch { .. } => self.slots_report(),
+            _ => self.call_slots(call),
+        }
+    }
+
+    fn call_slots(&mut self, call: &SlotsCall) -> Result<SlotsAnswer, Refusal> {
+        let now_ns = self.host.now_ns();
+        let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
+        let kept = self.state.timetable.as_ref().ok_or(Refusal::NoTimetable)?;
+        let (done, ends) = if call.call.may_last() {
+            let mut draft = open.decide(call, &kept.image, now_ns)?;
+            if !draft.deeds.is_empty() {
+                let changes = [Change::Slots(std::mem::take(&mut draft.deeds))];
+                self.journal.append(&changes, &self.state)?;
+                self.carry_out(&changes);
+            }
+            let open = self.slots.open.as_mut().expect("it is open");
+            open.commit(draft, self.host.now_ns())
+        } else {
+            open.call(call, now_ns)?
+        };
+        self.tell_ends(ends);
+        Ok(self.answer_slots(done))
+    }
+
+    /// Opens a table, or gives the open one another shape while nothing is claimed.
+    fn open_slots(
+        &mut self,
+        columns: u32,
+        slot_ns: u64,
+        reserve: Reservation,
+    ) -> Result<(), Refusal> {
+        if let Some(open) = &self.slots.open
+            && open.table().table().claimed() > 0
+        {
+            return Err(Refusal::ClaimedTimetable(open.table().table().claimed()));
+        }
+        let cpus = self.engine.status().cpus;
+        let geometry = Geometry::new(cpus.len() as u32, columns, slot_ns, self.host.now_ns())?;
+        let image = OpenTable::image(geometry, reserve)?;
+        let kept = KeptTable { cpus, image };
+        let before = self.state.timetable.clone();
+        self.commit_timetable(Some(Box::new(kept.clone())))?;
+        match self.show_slots(&kept) {
+            Ok(open) => self.begin_slots(open),
+            Err(refusal) => {
+                self.happened(&[Change::Timetable(before)]);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    fn show_slots(&self, kept: &KeptTable) -> Result<OpenTable, Refusal> {
+        let path = &self.slots.path;
+        OpenTable::open(kept, path, self.host.now_ns()).map_err(|source| Refusal::Bulletin {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    fn commit_timetable(&mut self, kept: Option<Box<KeptTable>>) -> Result<(), Refusal> {
+        let changes = [Change::Timetable(kept)];
+        self.journal.append(&changes, &self.state)?;
+        self.carry_out(&changes);
+        Ok(())
+    }
+
+    /// Puts an open table in the place of any other, and tells the engine.
+    fn begin_slots(&mut self, mut open: OpenTable) {
+        let table = Reader::open(&self.slots.path).map_err(io::Error::other);
+        let enforced = table
+            .map_err(Into::into)
+            .and_then(|table| self.engine.enforce_slots(Some(table)));
+        open.enforcement = enforced.map(str::to_owned).map_err(|error| {
+            tracing::warn!("slots are not enforced: {error}");
+            error.to_string()
+        });
+        // The file of the old one has gone already: the new one has its name.
+        if let Some(old) = self.slots.open.replace(open) {
+            old.give_way();
+        }
+        self.advance_slots();
+    }
+
+    /// Opens the table that an earlier daemon of this boot had. A table for other CPUs is closed.
+    pub(crate) fn open_slots_again(&mut self) {
+        let Some(kept) = self.state.timetable.clone() else {
+            return;
+        };
+        let cpus = self.engine.status().cpus;
+        if kept.cpus != cpus {
+            tracing::warn!(
+                "the timetable is closed: it is for the CPUs {:?}",
+                kept.cpus
+            );
+            self.happened(&[Change::Timetable(None)]);
+            return;
+        }
+        match self.show_slots(&kept) {
+            Ok(open) => self.begin_slots(open),
+            Err(error) => {
+                tracing::warn!("the timetable is closed: {error}");
+                self.happened(&[Change::Timetable(None)]);
+                return;
+            }
+        }
+        let ledger = &self.state.ledger;
+        let claims = kept.image.claims();
+        let owners = claims.filter_map(|claim| claim.owner.client);
+        let gone: Vec<ClientId> = owners.filter(|id| ledger.client(*id).is_none()).collect();
+        gone.into_iter()
+            .for_each(|client| self.end_slots_of(client));
+    }
+
+    /// Closes the table, if one is open.
+    pub(crate) fn close_slots(&mut self) {
+        if self.slots.open.take().is_some() {
+            if let Err(error) = self.engine.enforce_slots(None) {
+                tracing::warn!("the engine goes on with slots: {error}");
+            }
+            self.slots.tell([News {
+                audience: Audience::All,
+                news: SlotsNews::Closed,
+            }]);
+        }
+    }
+
+    /// How long to wait for the next call of [`Control::advance_slots`].
+    pub(crate) fn slots_wait(&self) -> Option<Duration> {
+        let wakes_at_ns = self.slots.open.as_ref()?.wakes_at_ns();
+        let wait_ns = wakes_at_ns.saturating_sub(self.host.now_ns());
+        Some(Duration::from_nanos(wait_ns))
+    }
+
+    /// Lets time pass: claims expire, and once a second processes and CPUs are looked at.
+    pub(crate) fn advance_slots(&mut self) {
+        let now_ns = self.host.now_ns();
+        let Some(open) = self.slots.open.as_mut() else {
+            return;
+        };
+        let mut all = vec![open.advance(now_ns)];
+        if open.looks(now_ns) {
+            let host = self.host.as_ref();
+            all.push(open.end_dead(|schedulee| lives(host, schedulee), now_ns));
+            let online = host.text("/sys/devices/system/cpu/online");
+            // A machine that does not tell has them all.
+            if let Ok(online) = cpu_list::parse(&online)
+                && !online.is_empty()
+            {
+                open.set_online(|cpu| online.contains(&cpu));
+            }
+        }
+        all.into_iter().for_each(|ends| self.tell_ends(ends));
+    }
+
+    /// A client has ended, with its claims and tokens.
+    pub(crate) fn end_slots_of(&mut self, client: ClientId) {
+        let now_ns = self.host.now_ns();
+        if let Some(open) = &mut self.slots.open {
+            let ends = open.end_client(client, now_ns);
+            self.tell_ends(ends);
+        }
+    }
+
+    fn tell_ends(&mut self, ends: Ends) {
+        let name_of = |owner: Owner| self.owner_name(owner);
+        let ended: Vec<News> = ends
+            .notices
+            .iter()
+            .map(|notice| News::ended(notice, &name_of))
+            .collect();
+        self.slots
+            .tell(ended.into_iter().chain(News::freed(ends.freed)));
+    }
+
+    fn owner_name(&self, owner: Owner) -> String {
+        match owner.client {
+            Some(client) => self.account_name(Account::Client(client)),
+            None => self.account_name(Account::User(owner.user)),
+        }
+    }
+
+    fn account_name(&self, account: Account) -> String {
+        match account {
+            Account::User(user) => match self.host.account_of(user) {
+                Some(account) => format!("user {}", account.name),
+                None => format!("user {user}"),
+            },
+            Account::Client(client) => match self.state.ledger.client(client) {
+                Some(client) => format!("client {}", client.name),
+                None => format!("client {client}"),
+            },
+        }
+    }
+
+    fn answer_slots(&self, done: Done) -> SlotsAnswer {
+        match done {
+            Done::Claimed(claimed) => {
+                let open = self.slots.open.as_ref();
+                let refused = claimed.refused.into_iter();
+                SlotsAnswer::Claimed {
+                    generation: open.map_or(0, |open| open.table().generation()),
+                    claimed: claimed.claimed.iter().map(|request| request.cell).collect(),
+                    refused: refused
+                        .map(|(place, error)| (place, error.to_string()))
+                        .collect(),
+                }
+            }
+            Done::Freed(kept) => SlotsAnswer::Freed { kept },
+            Done::Tokens(account, tokens) => {
+                let levels = Level::ALL.iter().zip(tokens);
+                SlotsAnswer::Tokens(TokensReport {
+                    account: self.account_name(account),
+                    levels: levels
+                        .map(|(&level, tokens)| LevelReport {
+                            level,
+                            free: tokens.count,
+                            spent: tokens.spent,
+                            weight: tokens.weight,
+                        })
+                        .collect(),
+                })
+            }
+            Done::Donated(moved) => SlotsAnswer::Donated { moved },
+            Done::Reserved(revoked) => SlotsAnswer::Reserved { revoked },
+        }
+    }
+
+    fn slots_report(&self) -> Result<SlotsAnswer, Refusal> {
+        let open = self.slots.open.as_ref().ok_or(Refusal::NoTimetable)?;
+        let (table, geometry) = (open.table(), open.table().geometry());
+        let reservations = (0..geometry.rows()).filter_map(|row| table.reservation(row));
+        let reservations = reservations.map(|reservation| Fraction {
+            numerator: reservation.numerator,
+            denominator: reservation.denominator,
+        });
+        Ok(SlotsAnswer::Open(SlotsReport {
+            path: self.slots.path.display().to_string(),
+            cpus: open.cpus.clone(),
+            columns: geometry.columns(),
+            slot_ns: geometry.slot_ns(),
+            claimed: table.table().claimed(),
+            generation: table.generation(),
+            reservations: reservations.collect(),
+            mechanism: open.enforcement.as_ref().ok().cloned(),
+            trouble: open.enforcement.as_ref().err().cloned(),
+            rows: self.engine.slot_rows(),
+        }))
+    }
+}
+
+fn lives(host: &dyn crate::host::Host, schedulee: Schedulee) -> bool {
+    match schedulee {
+        // Its end is told.
+        Schedulee::Client(_) => true,
+        Schedulee::Process { pid, started } => host
+            .process(pid)
+            .is_some_and(|process| process.id.start_time_ticks == started),
+        Schedulee::Thread { tid, started } => host
+            .thread(tid)
+            .is_some_and(|(_, thread_started)| thread_started == started),
+    }
+}
