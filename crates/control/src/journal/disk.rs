@@ -59,7 +59,7 @@ fn attempt<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 
 /// Which calls of this thread fail.
 #[cfg(test)]
-pub(super) mod faults {
+pub(crate) mod faults {
     use std::cell::RefCell;
     use std::collections::VecDeque;
 

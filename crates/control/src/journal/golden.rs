@@ -6,8 +6,15 @@ use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
 use prorata_protocol::PolicyName;
 
-use super::{Image, record};
+use prorata_core::slots::claim::{Account, Claim, Owner, Schedulee};
+use prorata_core::slots::geometry::{Cell, Geometry};
+use prorata_core::slots::image::{Deed, Gift, Holding, Image};
+use prorata_core::slots::level::Level;
+use prorata_core::slots::reservation::Reservation;
+
+use super::record;
 use crate::process::ProcessId;
+use crate::slots::KeptTable;
 use crate::state::{Change, Settings, State};
 
 /// A journal of the present form: its first line, an image, and a line for each
@@ -123,12 +130,70 @@ fn changes() -> Vec<Change> {
             policy: PolicyName::HierarchicalStride,
             ..Settings::default()
         }),
+        Change::Timetable(Some(Box::new(KeptTable {
+            cpus: vec![0, 2],
+            image: Image::empty(Geometry::new(2, 12, 10_000_000, 77).unwrap()),
+        }))),
+        Change::Slots(deeds()),
     ];
     operations
         .into_iter()
         .map(Change::Ledger)
         .chain(beside)
         .chain(limits.map(Change::Ledger))
+        .collect()
+}
+
+/// Every deed, and every kind of account and schedulee.
+fn deeds() -> Vec<Deed> {
+    let client = ClientId::from_parts(0, 0);
+    let schedulees = [
+        Schedulee::Client(client),
+        Schedulee::Process {
+            pid: 100,
+            started: 99,
+        },
+        Schedulee::Thread {
+            tid: 101,
+            started: 99,
+        },
+    ];
+    let claims = (0..).zip(schedulees).zip(Level::ALL);
+    let claims = claims.map(|((column, schedulee), level)| {
+        let claim = Claim {
+            owner: Owner {
+                user: 7,
+                client: (column > 0).then_some(client),
+            },
+            payer: Account::User(7),
+            schedulee,
+            level,
+            expires: (column > 1).then_some(500),
+            number: 1 + u64::from(column),
+        };
+        Deed::Claim(Cell { row: 0, column }, Some(claim))
+    });
+    let holding = Holding {
+        tokens: 12,
+        weight: 3,
+    };
+    let gift = Gift {
+        recipient: Account::Client(client),
+        donor: Account::User(7),
+        level: Level::Gang,
+    };
+    let reservation = Reservation {
+        numerator: 1,
+        denominator: 10,
+    };
+    let holdings = Level::ALL.map(|level| Deed::Tokens(Account::User(7), level, holding));
+    claims
+        .chain(holdings)
+        .chain([
+            Deed::Claim(Cell { row: 0, column: 0 }, None),
+            Deed::Gift(gift, 2),
+            Deed::Reservation(1, reservation),
+        ])
         .collect()
 }
 
@@ -139,7 +204,7 @@ fn the_form_of_journals_changes_only_with_their_magic() {
     for change in &changes {
         state.apply(change).unwrap();
     }
-    let image = Image {
+    let image = super::Image {
         boot_id: "boot",
         state: &state,
     };

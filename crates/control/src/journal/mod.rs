@@ -293,6 +293,9 @@ fn replay(payloads: &[&[u8]]) -> Result<Option<(State, String)>, usize> {
 }
 
 #[cfg(test)]
+pub(crate) use disk::faults;
+
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Begins every journal. The number changes with the format, the serialised
 /// form of ledger and operations included; a test compares both with a golden
 /// file.
-pub(super) const MAGIC: &[u8] = b"prorata journal 3\n";
+pub(super) const MAGIC: &[u8] = b"prorata journal 4\n";
 
 /// Bytes of a record before its payload.
 const HEADER_BYTES: usize = 16;

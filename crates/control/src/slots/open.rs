@@ -176,7 +176,7 @@ impl OpenTable {
         let mut ends = Ends::default();
         let done = run(&mut table, call, now_ns, &mut ends)?;
         let mut behind = self.behind.clone();
-        behind.extend(table.take_news().claims);
+        behind.extend(table.changed());
         let lasts_until = table.geometry().tick_at(now_ns.saturating_add(LASTS_NS));
         Ok(Draft {
             deeds: image.behind(&table, &behind, lasts_until),

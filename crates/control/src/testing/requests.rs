@@ -5,6 +5,8 @@ use prorata_protocol::{CpuLimit, Funding, HybridChoice, POLICIES, Request, Trans
 
 use super::{ALICE, BOB};
 
+mod slots;
+
 type Random = Xoshiro256PlusPlus;
 
 /// A number below `limit`.
@@ -127,7 +129,8 @@ const USERS: &[&str] = &[
 /// A request. Its names, identifiers and pids fit the objects that other random
 /// requests create.
 pub(crate) fn request(random: &mut Random) -> Request {
-    match below(random, 30) {
+    match below(random, 32) {
+        30 | 31 => Request::Slots(slots::request(random)),
         0 => Request::Status,
         1 => one_of(
             random,

@@ -1,5 +1,7 @@
 //! Claims, their owners and their requests (2005, Figures 2.2 and 2.3).
 
+use core::fmt;
+
 use super::geometry::{Cell, Tick};
 use super::level::Level;
 use crate::ids::ClientId;
@@ -16,6 +18,15 @@ pub enum Account {
     User(u32),
     /// One client, once it was given tokens.
     Client(ClientId),
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(user) => write!(f, "user {user}"),
+            Self::Client(client) => write!(f, "client {client}"),
+        }
+    }
 }
 
 /// The owner of a claim.

@@ -21,7 +21,7 @@ pub enum SlotError {
     #[error("a slot of {0} ns: take 1 to 100 ms")]
     SlotLength(u64),
     /// A cell outside the table.
-    #[error("there is no slot {0:?}: name one of the table")]
+    #[error("there is no slot {0}: name one of the table")]
     Outside(Cell),
     /// Too many requests in one call.
     #[error("{0} requests in one call: send at most {VECTOR}")]
@@ -36,7 +36,7 @@ pub enum SlotError {
     },
     /// An expiry before the claim could run.
     #[error(
-        "the claim of slot {cell:?} would expire at tick {expires}, and the slot first comes up for \
+        "the claim of slot {cell} would expire at tick {expires}, and the slot first comes up for \
          it at tick {first}: name a later end"
     )]
     Past {
@@ -51,9 +51,7 @@ pub enum SlotError {
     #[error("the expiry at tick {0} is too far away: leave it out")]
     FarExpiry(Tick),
     /// A slot of an owner that does not give way.
-    #[error(
-        "slot {cell:?} has a claim of level {level:?} that does not give way: name another slot"
-    )]
+    #[error("slot {cell} has a claim of level {level} that does not give way: name another slot")]
     Taken {
         /// The slot.
         cell: Cell,
@@ -61,10 +59,10 @@ pub enum SlotError {
         level: Level,
     },
     /// A slot that a reservation keeps unclaimed.
-    #[error("slot {0:?} is reserved: name another slot")]
+    #[error("slot {0} is reserved: name another slot")]
     Reserved(Cell),
     /// No token left.
-    #[error("no token of level {level:?} left in {account:?}: free a slot or ask for tokens")]
+    #[error("no token of level {level} left in {account}: free a slot or ask for tokens")]
     NoToken {
         /// The account.
         account: Account,
@@ -87,7 +85,7 @@ pub enum SlotError {
     #[error("only root and the daemon's owner may do this: ask one of them")]
     NotPrivileged,
     /// Tokens below zero, or too many.
-    #[error("{account:?} would have {count} tokens: stay between 0 and 2^32 - 1")]
+    #[error("{account} would have {count} tokens: stay between 0 and 2^32 - 1")]
     TokenCount {
         /// The account.
         account: Account,
@@ -95,7 +93,7 @@ pub enum SlotError {
         count: i128,
     },
     /// A donation to oneself.
-    #[error("{0:?} is donor and recipient: name another recipient")]
+    #[error("{0} is donor and recipient: name another recipient")]
     OwnDonation(Account),
     /// A fraction above one, or with a denominator that the table has not got.
     #[error("{numerator} of {denominator} slots: take at most all of at most {columns}")]
@@ -108,6 +106,6 @@ pub enum SlotError {
         columns: u32,
     },
     /// A reservation against claims of the system.
-    #[error("claims of level system are in the way, at {0:?}: free them first")]
+    #[error("claims of level system are in the way, {} of them from slot {} on: free them first", .0.len(), .0[0])]
     SystemClaims(Vec<Cell>),
 }

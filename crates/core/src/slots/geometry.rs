@@ -1,5 +1,7 @@
 //! The shape of the timetable: CPUs by slots of equal length (2005, 2.1).
 
+use core::fmt;
+
 use super::error::SlotError;
 
 /// Slots since the epoch. Slot `k` of the table comes up at every tick that leaves `k` when divided
@@ -23,6 +25,12 @@ pub struct Cell {
     pub row: u32,
     /// The slot of the period, counted from zero.
     pub column: u32,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.row, self.column)
+    }
 }
 
 /// The number of CPUs and slots, the length of a slot and the beginning of slot zero.

@@ -85,6 +85,11 @@ impl Timetable {
         self.pass(now);
     }
 
+    /// Cells whose claims changed since news were last taken, in no order.
+    pub fn changed(&self) -> &[usize] {
+        &self.changed
+    }
+
     /// What changed since the last call. Each list names a cell at most some times.
     pub fn take_news(&mut self) -> News {
         News {

@@ -5,7 +5,11 @@ mod currencies;
 mod daemon;
 mod rest;
 mod rights;
+mod slots;
 mod transfers;
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 use prorata_protocol::{
     ClientReport, ClientState, CpuLimit, CurrencyReport, Funding, PolicyName, Request, Response,
@@ -22,7 +26,9 @@ use crate::testing::{
 pub(super) struct World {
     pub control: Control,
     pub engine: FakeEngine,
-    _directory: tempfile::TempDir,
+    /// The machine's clock.
+    pub now_ns: Rc<Cell<u64>>,
+    pub directory: tempfile::TempDir,
 }
 
 impl World {
@@ -34,11 +40,14 @@ impl World {
     pub fn of(daemon_uid: u32) -> World {
         let directory = fast_directory();
         let engine = FakeEngine::default();
-        let control = control(directory.path(), FakeHost::new(daemon_uid), &engine);
+        let host = FakeHost::new(daemon_uid);
+        let now_ns = Rc::clone(&host.now_ns);
+        let control = control(directory.path(), host, &engine);
         World {
             control,
             engine,
-            _directory: directory,
+            now_ns,
+            directory,
         }
     }
 

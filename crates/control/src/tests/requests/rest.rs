@@ -15,10 +15,12 @@ const UNMANAGEABLE: u32 = 199;
 fn over(host: FakeHost) -> World {
     let directory = fast_directory();
     let engine = FakeEngine::default();
+    let now_ns = Rc::clone(&host.now_ns);
     World {
         control: control(directory.path(), host, &engine),
         engine,
-        _directory: directory,
+        now_ns,
+        directory,
     }
 }
 
@@ -46,7 +48,7 @@ fn manage_users() -> Request {
 
 impl World {
     fn journal(&self) -> std::path::PathBuf {
-        self._directory.path().join("journal")
+        self.directory.path().join("journal")
     }
 
     fn id(&self, name: &str) -> Option<ClientId> {
@@ -477,7 +479,7 @@ fn a_stop_ends_it_and_a_restart_does_not() {
     // The currencies that were made for those clients go, if nothing else needs them.
     let mut journal = opened.journal;
     journal.rewrite(&state).unwrap();
-    let mut next = control(world._directory.path(), FakeHost::new(0), &world.engine);
+    let mut next = control(world.directory.path(), FakeHost::new(0), &world.engine);
     users
         .into_iter()
         .for_each(|user| next.collect_currency(user));
