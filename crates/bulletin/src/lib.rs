@@ -18,5 +18,5 @@ mod reader;
 mod writer;
 
 pub use layout::{FILE_NAME, VERSION};
-pub use reader::{BulletinError, PublicClaim, Reader, Snapshot};
+pub use reader::{BulletinError, PublicClaim, Reader, Snapshot, now_ns};
 pub use writer::Writer;

@@ -52,6 +52,12 @@ pub enum BulletinError {
     },
 }
 
+/// The clock of all tables: the monotonic one.
+pub fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// A claim as everybody sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PublicClaim {

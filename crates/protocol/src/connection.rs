@@ -1,6 +1,7 @@
 //! The client's side of a connection to the daemon.
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use crate::frame::{self, Inbox};
 use crate::listener::Listener;
 use crate::paths::SocketPath;
 use crate::request::{Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request};
+use crate::slots::{SlotsAnswer, SlotsNews, SlotsReport, SlotsRequest};
 
 /// Longest wait for the answer of a daemon that works. It answers within milliseconds; a burst of
 /// programs takes its time, since each registration looks at all processes of the machine.
@@ -102,6 +104,60 @@ impl Connection {
     /// [`Response::Refused`].
     pub fn call(&mut self, request: &Request) -> Result<Response, ConnectError> {
         self.conversation.call(request)
+    }
+
+    /// Has the daemon tell this connection, from now on, which claims of the user end, and with
+    /// `freed` which slots become free.
+    pub fn watch_slots(mut self, freed: bool) -> Result<SlotsWatch, ConnectError> {
+        let request = Request::Slots(SlotsRequest::Watch { freed });
+        match self.call(&request)? {
+            Response::Slots(SlotsAnswer::Open(table)) => Ok(SlotsWatch {
+                conversation: self.conversation,
+                table,
+            }),
+            Response::Refused { message } => Err(ConnectError::Denied(message)),
+            other => Err(ConnectError::Malformed(format!("{other:?}"))),
+        }
+    }
+}
+
+/// News of the timetable, as they happen.
+#[derive(Debug)]
+pub struct SlotsWatch {
+    conversation: Conversation,
+    /// The table when the watch began.
+    table: SlotsReport,
+}
+
+impl SlotsWatch {
+    /// The table when the watch began.
+    pub fn table(&self) -> &SlotsReport {
+        &self.table
+    }
+
+    /// Waits for the next news, for ever if there are none.
+    pub fn next(&mut self) -> Result<SlotsNews, ConnectError> {
+        let body = loop {
+            match self.conversation.read_frame() {
+                Ok(body) => break body,
+                // A daemon has nothing to say while nothing happens.
+                Err(ConnectError::Stopped { .. } | ConnectError::Slow(_)) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let malformed = |error: &dyn std::fmt::Display| ConnectError::Malformed(error.to_string());
+        match serde_json::from_slice(&body).map_err(|error| malformed(&error))? {
+            Response::Slots(SlotsAnswer::News(news)) => Ok(news),
+            Response::Refused { message } => Err(malformed(&message)),
+            other => Err(malformed(&format!("{other:?}"))),
+        }
+    }
+}
+
+impl AsFd for SlotsWatch {
+    /// Readable when there are news, or part of them.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.conversation.stream.as_fd()
     }
 }
 

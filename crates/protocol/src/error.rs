@@ -25,6 +25,9 @@ pub enum ConnectError {
     Start(#[from] StartError),
     #[error("the daemon on {socket} refused the connection: {message}")]
     Refused { socket: SocketPath, message: String },
+    /// A request of this connection's beginning was refused.
+    #[error("{0}")]
+    Denied(String),
     /// [`crate::open_or_start`] waits for a turn and tries again.
     #[error("the daemon on {socket} {message}: try again later")]
     Full { socket: SocketPath, message: String },
@@ -63,6 +66,7 @@ impl ConnectError {
             }
             Self::NotRunning { .. }
             | Self::Refused { .. }
+            | Self::Denied(_)
             | Self::RequestTooLong(_)
             | Self::Malformed(_) => false,
         }

@@ -28,7 +28,7 @@ pub use answer::{
     ProcessReport, ProcessesReport, Response, StatusReport, TicketReport, TransferReport,
     TurnsReport, UsersReport,
 };
-pub use connection::Connection;
+pub use connection::{Connection, SlotsWatch};
 pub use credentials::peer_credentials;
 pub use engine_choice::{EngineChoice, KernelChoice, QueueChoice};
 pub use error::{ConnectError, StartError};

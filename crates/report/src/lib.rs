@@ -11,6 +11,8 @@ pub mod figures;
 pub mod graph;
 pub mod page;
 pub mod plot;
+pub mod slot_svg;
+pub mod slot_table;
 pub mod svg;
 pub mod table;
 pub mod text;

@@ -29,6 +29,7 @@ text { font-family: ui-sans-serif, system-ui, 'DejaVu Sans', Helvetica, Arial, s
 .edge { fill: none; stroke: #57606a; stroke-width: 1.5 }
 .arrow { fill: #57606a; stroke: none }
 .label { fill: #ffffff; stroke: none }
+.on { fill: #ffffff; stroke: none }
 .idle { stroke-dasharray: 5 4; fill: #f6f8fa; stroke: #8c959f }
 .lent { stroke: #a8518a }
 path.idle { fill: none; stroke: #8c959f }
@@ -49,6 +50,7 @@ text { fill: #e6edf3 }
 .edge { stroke: #9198a1 }
 .arrow { fill: #9198a1 }
 .label { fill: #0d1117 }
+.on { fill: #0d1117 }
 .idle { fill: #161b22; stroke: #656c76 }
 .lent { stroke: #e08fc4 }
 path.idle { fill: none; stroke: #656c76 }

@@ -9,6 +9,8 @@ pub mod observe;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
+pub mod slots;
+pub mod timetable;
 pub mod trace;
 pub mod values;
 pub mod view;
@@ -186,6 +188,11 @@ pub enum Command {
     /// share of each. Half-way the third copy is inflated from 1 ticket to 4. The demo leaves
     /// nothing behind.
     Demo(daemon::DemoArgs),
+    /// Claim slots of a public timetable of the CPUs
+    ///
+    /// A table of CPUs by time slots that repeats (2005). What is claimed runs in its slots, before
+    /// all other clients; where nothing is claimed, tickets decide.
+    Slots(slots::SlotsArgs),
     /// Run commands in a micro-VM whose kernel has sched_ext
     Vm(vm::VmArgs),
     /// Run a scenario on a simulated machine or on real processes

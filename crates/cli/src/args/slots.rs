@@ -1,0 +1,59 @@
+//! Arguments of `prorata slots`.
+
+use clap::{Args, Subcommand};
+
+use super::timetable::{
+    ClaimArgs, CloseArgs, DonateArgs, FreeArgs, OpenArgs, ReserveArgs, ShowArgs, TokensArgs,
+    WatchArgs,
+};
+
+/// `prorata slots`.
+#[derive(Clone, Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  prorata slots open
+  prorata slots claim 0:0,12,24 --client player
+  prorata slots show"
+)]
+pub struct SlotsArgs {
+    #[command(subcommand)]
+    pub command: SlotsCommand,
+}
+
+/// The commands of `prorata slots`.
+#[derive(Clone, Subcommand, Debug)]
+pub enum SlotsCommand {
+    /// Open a timetable, or give the open one another shape while nothing is claimed
+    ///
+    /// For the daemon's owner and root. The table stays open until it is closed, the daemon is
+    /// stopped or the machine boots.
+    Open(OpenArgs),
+    /// Close the timetable: all claims end
+    Close(CloseArgs),
+    /// Draw the timetable and list its claims
+    Show(ShowArgs),
+    /// Tell which of your claims end, and why, as it happens
+    Watch(WatchArgs),
+    /// Claim slots, or change your claims
+    ///
+    /// Each slot costs a token of its level. A higher level preempts a lower one; equal ones share by
+    /// weight. What is claimed runs from the second slot boundary on.
+    ///
+    /// Exit codes: 0 all slots are claimed; 1 refused, or some are not; 2 wrong usage.
+    Claim(ClaimArgs),
+    /// Free slots
+    Free(FreeArgs),
+    /// Show or set an account's tokens
+    ///
+    /// Setting is for the daemon's owner and root. Each user has tokens of the levels background and
+    /// best-effort; all others are given.
+    Tokens(TokensArgs),
+    /// Give tokens away, until the recipient ends
+    Donate(DonateArgs),
+    /// Keep slots unclaimed for programs that wait for events
+    ///
+    /// For the daemon's owner and root.
+    Reserve(ReserveArgs),
+}
