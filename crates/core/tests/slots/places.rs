@@ -104,6 +104,35 @@ fn the_load_of_the_thesis_is_65_percent() {
     assert_eq!(task(1, 7).load(120), None);
 }
 
+/// Tables of more than a word, windows round the end, against counting slot by slot.
+#[test]
+fn a_task_is_placed_wherever_each_window_has_room() {
+    let (mut placed, mut refused) = (0, 0);
+    for seed in 0..500 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let columns = 1 + below(&mut rng, 200) as u32;
+        let view = random_view(&mut rng, 2, columns);
+        let periodic = Periodic {
+            slots: 1 + below(&mut rng, 20) as u32,
+            period: 1 + below(&mut rng, 70) as u32,
+            offset: below(&mut rng, u64::from(columns)) as u32,
+            jitter: None,
+        };
+        let is_open = |column: u32| view.is_open(Cell { row: 1, column });
+        let open = (0..columns).filter(|&column| is_open(column)).count();
+        assert_eq!(view.open_in(1) as usize, open, "seed {seed}");
+        let windows = periodic.windows(columns, Fit::OverAllocate);
+        let fits = windows.iter().all(|&(first, length)| {
+            let window = (first..first + length).map(|column| column % columns);
+            window.filter(|&column| is_open(column)).count() >= periodic.slots as usize
+        });
+        let found = periodic.place(&view, 1, Fit::OverAllocate);
+        assert_eq!(found.is_some(), fits, "seed {seed}");
+        *(if fits { &mut placed } else { &mut refused }) += 1;
+    }
+    assert!(placed > 50 && refused > 50, "{placed} {refused}");
+}
+
 #[test]
 fn the_other_placers_take_open_slots() {
     let open_columns = [2, 3, 4, 7, 9, 0];
@@ -118,9 +147,12 @@ fn the_other_placers_take_open_slots() {
         cell.row > 0 && (cell.row > 1 || cell.column == 0)
     });
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    assert_eq!(CpuChoice::LeastUtilised.order(&view, &mut rng), [2, 1, 0]);
-    assert_eq!(CpuChoice::MostUtilised.order(&view, &mut rng), [0, 1, 2]);
-    let mut random = CpuChoice::Random.order(&view, &mut rng);
+    let mut order =
+        |choice: CpuChoice, room| -> Vec<u32> { choice.order(&view, room, &mut rng).collect() };
+    assert_eq!(order(CpuChoice::LeastUtilised, 0), [2, 1, 0]);
+    assert_eq!(order(CpuChoice::MostUtilised, 0), [0, 1, 2]);
+    assert_eq!(order(CpuChoice::MostUtilised, 1), [1, 2]);
+    let mut random = order(CpuChoice::Random, 0);
     random.sort_unstable();
     assert_eq!(random, [0, 1, 2]);
 }

@@ -1,6 +1,7 @@
 //! The order in which a scheduler tries CPUs (2005, 4.4).
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::View;
 use crate::rng::{Rng, below};
@@ -17,18 +18,27 @@ pub enum CpuChoice {
 }
 
 impl CpuChoice {
-    /// All rows, the first to try first; equals in their order.
-    pub fn order<R: Rng + ?Sized>(self, view: &View, rng: &mut R) -> Vec<u32> {
-        let mut rows: Vec<u32> = (0..view.rows()).collect();
-        match self {
-            Self::LeastUtilised => rows.sort_by_key(|&row| core::cmp::Reverse(view.open_in(row))),
-            Self::MostUtilised => rows.sort_by_key(|&row| view.open_in(row)),
-            Self::Random => {
-                for last in (1..rows.len()).rev() {
-                    rows.swap(last, below(rng, last as u64 + 1) as usize);
+    /// The rows with at least `room` open slots, the first to try first; equals in their order.
+    ///
+    /// Each is looked for when it is asked for, because mostly the first one will do.
+    pub fn order<R: Rng + ?Sized>(
+        self,
+        view: &View,
+        room: u32,
+        rng: &mut R,
+    ) -> impl Iterator<Item = u32> {
+        let rows = (0..view.rows()).map(|row| (view.open_in(row), row));
+        let mut left: Vec<(u32, u32)> = rows.filter(|&(open, _)| open >= room).collect();
+        core::iter::from_fn(move || {
+            let places = 0..left.len();
+            let place = match self {
+                Self::LeastUtilised => {
+                    places.min_by_key(|&place| (Reverse(left[place].0), left[place].1))
                 }
-            }
-        }
-        rows
+                Self::MostUtilised => places.min_by_key(|&place| left[place]),
+                Self::Random => (!left.is_empty()).then(|| below(rng, left.len() as u64) as usize),
+            };
+            place.map(|place| left.swap_remove(place).1)
+        })
     }
 }

@@ -9,36 +9,29 @@ pub mod edf;
 pub mod event;
 pub mod gang;
 pub mod periodic;
+mod row;
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::geometry::Cell;
-use super::reservation::{NONE, Reservation};
 use super::timetable::Timetable;
+use row::Row;
 
 /// Which cells a scheduler may hope to claim, with the reservations of their rows. What a placer
 /// returns may be claimed whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     columns: u32,
-    /// The cells that count as claimed, row by row.
-    claimed: Vec<bool>,
-    /// Whether each row's CPU is there.
-    online: Vec<bool>,
-    /// One a row.
-    reservations: Vec<Reservation>,
+    rows: Vec<Row>,
 }
 
 impl View {
     /// A view of `rows` times `columns` cells without reservations.
     pub fn new(rows: u32, columns: u32, is_open: impl Fn(Cell) -> bool) -> Self {
-        let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| Cell { row, column }));
+        let of_row = |row| Row::new(columns, |column| is_open(Cell { row, column }));
         Self {
             columns,
-            claimed: cells.map(|cell| !is_open(cell)).collect(),
-            online: vec![true; rows as usize],
-            reservations: vec![NONE; rows as usize],
+            rows: (0..rows).map(of_row).collect(),
         }
     }
 
@@ -47,10 +40,10 @@ impl View {
         let geometry = table.geometry();
         let unclaimed = |cell| table.table().get(cell).is_none();
         let mut view = Self::new(geometry.rows(), geometry.columns(), unclaimed);
-        view.reservations.clone_from(&table.reservations);
-        view.online = (0..geometry.rows())
-            .map(|row| table.is_online(row))
-            .collect();
+        for (number, row) in (0..).zip(&mut view.rows) {
+            row.reservation = table.reservations[number as usize];
+            row.online = table.is_online(number);
+        }
         view
     }
 
@@ -61,25 +54,18 @@ impl View {
 
     /// The number of rows.
     pub fn rows(&self) -> u32 {
-        self.online.len() as u32
+        self.rows.len() as u32
     }
 
-    fn index(&self, cell: Cell) -> Option<usize> {
-        let inside = cell.row < self.rows() && cell.column < self.columns;
-        inside.then(|| cell.row as usize * self.columns as usize + cell.column as usize)
+    /// `None` outside the view.
+    fn row(&self, row: u32) -> Option<&Row> {
+        self.rows.get(row as usize)
     }
 
     /// Whether a cell may be claimed; none outside the view may.
     pub fn is_open(&self, cell: Cell) -> bool {
-        let Some(index) = self.index(cell) else {
-            return false;
-        };
-        if self.claimed[index] || !self.online[cell.row as usize] {
-            return false;
-        }
-        let row = &self.claimed[index - cell.column as usize..];
-        let is_claimed = |column| row[column as usize];
-        self.reservations[cell.row as usize].permits(cell.column, self.columns, is_claimed)
+        self.row(cell.row)
+            .is_some_and(|row| row.is_open(cell.column))
     }
 
     /// Closes a cell, as a claim of it does.
@@ -88,18 +74,17 @@ impl View {
     }
 
     fn set(&mut self, cell: Cell, open: bool) {
-        if let Some(index) = self.index(cell) {
-            self.claimed[index] = !open;
+        if let Some(row) = self.rows.get_mut(cell.row as usize)
+            && cell.column < self.columns
+        {
+            row.set(cell.column, open);
         }
     }
 
     /// Closes a cell if it is open; returns whether it was.
     fn take(&mut self, cell: Cell) -> bool {
-        let open = self.is_open(cell);
-        if open {
-            self.close(cell);
-        }
-        open
+        let row = self.rows.get_mut(cell.row as usize);
+        row.is_some_and(|row| row.take(cell.column))
     }
 
     /// Whether all of some cells may be claimed together; the view is afterwards as it was.
@@ -114,9 +99,6 @@ impl View {
 
     /// The number of open cells of a row.
     pub fn open_in(&self, row: u32) -> u32 {
-        let columns = 0..self.columns;
-        columns
-            .filter(|&column| self.is_open(Cell { row, column }))
-            .count() as u32
+        self.row(row).map_or(0, Row::open)
     }
 }

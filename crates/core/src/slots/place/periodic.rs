@@ -48,32 +48,23 @@ impl Periodic {
 
     /// Slots on one row, the earliest open ones of each window; `None` if a window has too few.
     pub fn place(&self, view: &View, row: u32, fit: Fit) -> Option<Vec<u32>> {
-        let windows = self.windows(view.columns(), fit);
-        let (mut view, mut chosen) = (view.clone(), Vec::new());
-        for window in windows {
-            chosen.extend(self.in_window(&mut view, row, window, self.slots)?);
+        let (windows, row) = (self.windows(view.columns(), fit), view.row(row)?);
+        // Mostly a window is too full, which is seen without a look at each slot.
+        let has_room = |&window: &_| row.unclaimed_in(window) >= self.slots;
+        if !windows.iter().all(has_room) {
+            return None;
         }
-        Some(chosen)
-    }
-
-    fn in_window(
-        &self,
-        view: &mut View,
-        row: u32,
-        window: (u32, u32),
-        wanted: u32,
-    ) -> Option<Vec<u32>> {
-        let (first, length) = window;
-        let columns = view.columns();
-        let steps = (0..length).map(|step| (step, (first + step) % columns));
-        let mut open = steps.filter(|&(_, column)| view.take(Cell { row, column }));
-        let mut chosen = Vec::new();
-        for _ in 0..wanted {
-            let (step, column) = open.next()?;
-            if chosen.is_empty() && self.jitter.is_some_and(|jitter| step > jitter) {
-                return None;
+        let (mut row, mut chosen) = (row.clone(), Vec::new());
+        for (first, length) in windows {
+            let steps = (0..length).map(|step| (step, (first + step) % view.columns()));
+            let mut open = steps.filter(|&(_, column)| row.take(column));
+            for nth in 0..self.slots {
+                let (step, column) = open.next()?;
+                if nth == 0 && self.jitter.is_some_and(|jitter| step > jitter) {
+                    return None;
+                }
+                chosen.push(column);
             }
-            chosen.push(column);
         }
         Some(chosen)
     }
