@@ -62,6 +62,9 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "2001/table-6",
     "2001/pools",
     "2001/pools-by-topology",
+    "2005/figure-4.3",
+    "2005/figure-4.4",
+    "2005/figure-4.5",
 ];
 
 /// Names of all figures.

@@ -12,7 +12,8 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     let mut page = Page::new("The papers' figures, reproduced");
     page.paragraph(
         "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994), Stride Scheduling \
-         (MIT/LCS/TM-528, 1995) and Enhancing Linux Scheduler Scalability (IBM, 2001): what the papers print beside what this build comes to. \
+         (MIT/LCS/TM-528, 1995), Enhancing Linux Scheduler Scalability (IBM, 2001) and the \
+         thesis on slot scheduling (2005): what the papers print beside what this build comes to. \
          A verdict is FAILED where ours is further off than the tolerance, and differs \
          where it is so for a reason that is known and says which number to expect.",
     );

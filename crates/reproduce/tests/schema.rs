@@ -13,7 +13,7 @@ fn directory() -> PathBuf {
 /// All scenario files, those of the papers' figures included.
 fn files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for place in ["", "1994", "1995", "2001", "conformance"] {
+    for place in ["", "1994", "1995", "1999", "2001", "2005", "conformance"] {
         let entries = std::fs::read_dir(directory().join(place)).expect("scenarios are there");
         let paths = entries.map(|entry| entry.expect("readable").path());
         files.extend(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));

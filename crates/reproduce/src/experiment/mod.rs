@@ -6,6 +6,7 @@ mod currency_graph;
 mod dispatch_latency;
 mod effective_tickets;
 mod finishes;
+mod first_fit;
 mod imbalance;
 mod inverse_lottery;
 mod large_machines;
@@ -103,6 +104,8 @@ pub enum Experiment {
     Slowdown(slowdown::Slowdown),
     /// The same on machines past the paper's (2001, 6).
     LargeMachines(large_machines::LargeMachines),
+    /// Periodic tasks placed one by one in a table of slots (2005, Figures 4.3 to 4.5).
+    FirstFit(first_fit::FirstFit),
 }
 
 /// Policies that every experiment in which a policy decides is repeated under.
@@ -143,6 +146,7 @@ impl Experiment {
             Experiment::DispatchLatency(this) => this.run(context),
             Experiment::Slowdown(this) => this.run(context),
             Experiment::LargeMachines(this) => this.run(context),
+            Experiment::FirstFit(this) => this.run(context),
         }
     }
 
@@ -164,7 +168,8 @@ impl Experiment {
             | Experiment::EffectiveTickets(_)
             | Experiment::LockWaits(_)
             | Experiment::Slowdown(_)
-            | Experiment::LargeMachines(_) => return Vec::new(),
+            | Experiment::LargeMachines(_)
+            | Experiment::FirstFit(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),
             Experiment::ThroughputError(this) => panel::policies(&this.panels),
             Experiment::Responses(this) => panel::policies(&this.panels),
