@@ -10,6 +10,7 @@ pub mod reproduce;
 pub mod run;
 pub mod sim;
 pub mod slots;
+pub mod slots_run;
 pub mod timetable;
 pub mod trace;
 pub mod values;

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::slots_run::SlotsRunArgs;
 use super::timetable::{
     ClaimArgs, CloseArgs, DonateArgs, FreeArgs, OpenArgs, ReserveArgs, ShowArgs, TokensArgs,
     WatchArgs,
@@ -14,6 +15,7 @@ use super::timetable::{
     after_help = "\
 Examples:
   prorata slots open
+  prorata slots run --periodic 4ms/20ms -- ./controller
   prorata slots claim 0:0,12,24 --client player
   prorata slots show"
 )]
@@ -52,6 +54,14 @@ pub enum SlotsCommand {
     Tokens(TokensArgs),
     /// Give tokens away, until the recipient ends
     Donate(DonateArgs),
+    /// Run a command as a client with slots
+    ///
+    /// The command need not know of slots: prorata stays beside it, and claims another slot when one
+    /// is lost. Outside its slots the command competes with its tickets, as under `prorata run`.
+    ///
+    /// Exit codes: the command's; 1 if there is no room for the wish (then nothing runs); 2 for wrong
+    /// usage.
+    Run(SlotsRunArgs),
     /// Keep slots unclaimed for programs that wait for events
     ///
     /// For the daemon's owner and root.

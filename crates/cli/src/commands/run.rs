@@ -13,6 +13,7 @@ use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::args::run::{FundxArgs, RunArgs, RunTicketsArgs};
+use crate::args::slots_run::SlotsRunArgs;
 use crate::args::values::CpuList;
 use crate::belonging;
 use crate::caller::{Caller, quantum_ns, unexpected};
@@ -47,7 +48,27 @@ pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
         max: args.max,
         cpus: args.cpus.as_ref(),
     };
-    run_as_client(caller, &wish)
+    run_as_client(caller, &wish, &|_| Ok(()))
+}
+
+/// Runs a command whose client has slots: `claim` claims them before its first instruction.
+pub fn run_with_slots(
+    caller: &Caller,
+    args: &SlotsRunArgs,
+    claim: &dyn Fn(&str) -> Result<()>,
+) -> Result<ExitCode> {
+    let wish = Wish {
+        command: &args.command,
+        name: args.name.as_deref(),
+        funding: Funding {
+            amount: args.tickets,
+            currency: None,
+        },
+        quantum_ns: None,
+        max: None,
+        cpus: None,
+    };
+    run_as_client(caller, &wish, claim)
 }
 
 pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
@@ -67,7 +88,7 @@ pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
         max: None,
         cpus: None,
     };
-    run_as_client(caller, &wish)
+    run_as_client(caller, &wish, &|_| Ok(()))
 }
 
 pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
@@ -82,12 +103,17 @@ pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
         max: None,
         cpus: None,
     };
-    run_as_client(caller, &wish)
+    run_as_client(caller, &wish, &|_| Ok(()))
 }
 
 /// Runs the command as a client. Where no daemon can manage it, the command runs all the same, and
-/// one sentence says so. Where the daemon refuses the wish, nothing runs.
-fn run_as_client(caller: &Caller, wish: &Wish<'_>) -> Result<ExitCode> {
+/// one sentence says so. Where the daemon refuses the wish, nothing runs. A client is `entered` before
+/// the command's first instruction; if that fails, nothing runs, either.
+fn run_as_client(
+    caller: &Caller,
+    wish: &Wish<'_>,
+    entered: &dyn Fn(&str) -> Result<()>,
+) -> Result<ExitCode> {
     let mut connection = open(caller)?;
     if connection.is_some() {
         belonging::check_ancestors(caller)?;
@@ -96,7 +122,12 @@ fn run_as_client(caller: &Caller, wish: &Wish<'_>) -> Result<ExitCode> {
     let gated = Gated::fork(program(caller, wish.command), signals.mask_before())
         .context("cannot start a process")?;
     let pid = gated.pid();
-    let client = match enter(connection.as_mut(), pid, wish) {
+    let registered = enter(connection.as_mut(), pid, wish);
+    let registered = registered.and_then(|client| {
+        client.as_deref().map_or(Ok(()), entered)?;
+        Ok(client)
+    });
+    let client = match registered {
         Ok(client) => client,
         Err(error) => {
             // The gated child exits without executing the command.

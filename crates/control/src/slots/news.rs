@@ -26,7 +26,11 @@ pub(crate) struct News {
 
 impl News {
     /// Of a claim that has ended.
-    pub fn ended(notice: &Notice, name_of: &dyn Fn(Owner) -> String) -> Self {
+    pub fn ended(
+        notice: &Notice,
+        name_of: &dyn Fn(Owner) -> String,
+        client_name: &dyn Fn(ClientId) -> String,
+    ) -> Self {
         let (why, by) = match notice.why {
             Why::Preempted(by) => (Ended::Preempted, Some(by)),
             Why::Shared(by) => (Ended::Shared, Some(by)),
@@ -39,7 +43,7 @@ impl News {
             audience: Audience::User(notice.claim.owner.user),
             news: SlotsNews::Ended {
                 cell: notice.cell,
-                runs: runs(notice.claim.schedulee),
+                runs: runs(notice.claim.schedulee, client_name),
                 level: notice.claim.level,
                 why,
                 by: by.map(name_of),
@@ -56,9 +60,9 @@ impl News {
     }
 }
 
-fn runs(schedulee: Schedulee) -> Runs {
+fn runs(schedulee: Schedulee, client_name: &dyn Fn(ClientId) -> String) -> Runs {
     match schedulee {
-        Schedulee::Client(client) => Runs::Client(ClientId::to_string(&client)),
+        Schedulee::Client(client) => Runs::Client(client_name(client)),
         Schedulee::Process { pid, .. } => Runs::Process(pid),
         Schedulee::Thread { tid, .. } => Runs::Thread(tid),
     }

@@ -207,10 +207,14 @@ impl Control {
 
     fn tell_ends(&mut self, ends: Ends) {
         let name_of = |owner: Owner| self.owner_name(owner);
+        let client_name = |id: ClientId| match self.state.ledger.client(id) {
+            Some(client) => client.name.to_owned(),
+            None => id.to_string(),
+        };
         let ended: Vec<News> = ends
             .notices
             .iter()
-            .map(|notice| News::ended(notice, &name_of))
+            .map(|notice| News::ended(notice, &name_of, &client_name))
             .collect();
         self.slots
             .tell(ended.into_iter().chain(News::freed(ends.freed)));

@@ -1,5 +1,6 @@
 //! Claiming and freeing slots, tokens and reservations.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -44,8 +45,15 @@ pub fn claim(caller: &Caller, args: &ClaimArgs) -> Result<ExitCode> {
     let SlotsAnswer::Claimed { refused, .. } = answer else {
         return Err(super::unexpected(answer));
     };
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, why) in &refused {
-        eprintln!("prorata: {why}");
+        *reasons.entry(why).or_default() += 1;
+    }
+    for (why, count) in reasons {
+        match count {
+            1 => eprintln!("prorata: {why}"),
+            _ => eprintln!("prorata: {count} slots: {why}"),
+        }
     }
     Ok(match refused.is_empty() {
         true => ExitCode::SUCCESS,

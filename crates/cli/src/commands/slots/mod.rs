@@ -2,6 +2,7 @@
 
 mod claims;
 mod open;
+mod run;
 mod show;
 mod watch;
 
@@ -22,6 +23,7 @@ pub fn slots(caller: &Caller, args: &SlotsArgs) -> Result<ExitCode> {
         SlotsCommand::Tokens(args) => return claims::tokens(caller, args),
         SlotsCommand::Donate(args) => return claims::donate(caller, args),
         SlotsCommand::Reserve(args) => return claims::reserve(caller, args),
+        SlotsCommand::Run(args) => return run::run(caller, args),
         SlotsCommand::Open(args) => open::open(caller, args),
         SlotsCommand::Close(args) => open::close(caller, args),
         SlotsCommand::Show(args) => show::show(caller, args),

@@ -272,7 +272,12 @@ fn owners_are_told_who_took_their_slots_and_watchers_what_is_free() {
     };
     let news = [News {
         audience: Audience::User(ALICE),
-        news: ended(Ended::Preempted, Level::BestEffort, "c0", Some("user bob")),
+        news: ended(
+            Ended::Preempted,
+            Level::BestEffort,
+            "encoder",
+            Some("user bob"),
+        ),
     }];
     assert_eq!(world.told(), news);
     // The client ends with its last process.

@@ -14,6 +14,7 @@ mod row;
 use alloc::vec::Vec;
 
 use super::geometry::Cell;
+use super::reservation::Reservation;
 use super::timetable::Timetable;
 use row::Row;
 
@@ -33,6 +34,14 @@ impl View {
             columns,
             rows: (0..rows).map(of_row).collect(),
         }
+    }
+
+    /// The same view with a reservation for each row, as far as there are some.
+    pub fn with_reservations(mut self, reservations: Vec<Reservation>) -> Self {
+        for (row, reservation) in self.rows.iter_mut().zip(reservations) {
+            row.reservation = reservation;
+        }
+        self
     }
 
     /// The unclaimed cells of a timetable whose CPUs are online, as far as no reservation keeps them.
