@@ -32,7 +32,7 @@ pub use prorata_core::slots::level::Level;
 pub use prorata_core::slots::place::View;
 pub use prorata_protocol::SlotsWatch;
 pub use prorata_protocol::slots::{
-    AccountName, Ended, LevelReport, Runs, SlotRequest, SlotsNews, TokensReport,
+    AccountName, Amount, Ended, Fraction, LevelReport, Runs, SlotRequest, SlotsNews, TokensReport,
 };
 pub use scheduler::{BestEffort, CacheSensitive, EventDriven, Gang, Periodic, Reply, Scheduler};
 pub use slots::{Claimed, Slots};

@@ -9,7 +9,8 @@ use prorata_core::slots::level::Level;
 use prorata_core::slots::place::View;
 use prorata_core::slots::reservation::Reservation;
 use prorata_protocol::slots::{
-    AccountName, SlotRequest, SlotsAnswer, SlotsReport, SlotsRequest, TokensReport,
+    AccountName, Amount, Fraction, SlotRequest, SlotsAnswer, SlotsReport, SlotsRequest,
+    TokensReport,
 };
 use prorata_protocol::{Connection, DaemonPaths, Request, Response, SlotsWatch};
 
@@ -169,6 +170,45 @@ impl Slots {
     pub fn tokens(&mut self, account: Option<AccountName>) -> Result<TokensReport, SlotsError> {
         match ask(&mut self.connection, SlotsRequest::Tokens { account })? {
             SlotsAnswer::Tokens(report) => Ok(report),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// `set_tokens`, for the daemon's owner.
+    pub fn set_tokens(
+        &mut self,
+        account: AccountName,
+        level: Level,
+        amount: Amount,
+        weight: Option<u32>,
+    ) -> Result<TokensReport, SlotsError> {
+        let request = SlotsRequest::SetTokens {
+            account,
+            level,
+            amount,
+            weight,
+        };
+        match ask(&mut self.connection, request)? {
+            SlotsAnswer::Tokens(report) => Ok(report),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// `reserve_slots`, for the daemon's owner: on one row or all. Returns how many claims were
+    /// revoked.
+    pub fn reserve(
+        &mut self,
+        row: Option<u32>,
+        fraction: Fraction,
+        immediate: bool,
+    ) -> Result<usize, SlotsError> {
+        let request = SlotsRequest::Reserve {
+            row,
+            fraction,
+            immediate,
+        };
+        match ask(&mut self.connection, request)? {
+            SlotsAnswer::Reserved { revoked } => Ok(revoked),
             other => Err(unexpected(&other)),
         }
     }

@@ -1,0 +1,10 @@
+//! The C library of slot scheduling; `include/prorata_slots.h` is its documentation.
+//!
+//! Each function decodes its arguments, calls `prorata-slots`, and leaves the reason of a failure to
+//! [`prorata_slots_error`]. No function unwinds into C.
+
+mod abi;
+mod failure;
+
+pub use abi::*;
+pub use failure::prorata_slots_error;
