@@ -13,6 +13,7 @@ mod reproduce;
 mod sessions;
 mod sim;
 mod sim_on_processes;
+mod slots;
 mod starting;
 mod support;
 mod trouble;
