@@ -379,14 +379,14 @@ impl Client {
     /// What a child of this process may have inherited, if the process is the client's.
     pub(crate) fn heritage_of(&self, parent: u32) -> Option<Heritage> {
         let parent = self.processes.iter().find(|p| p.id.pid == parent)?;
-        Some(parent.threads.heritage())
+        Some(parent.threads.lock().heritage())
     }
 
     /// Finds out which of these CPUs its processes may use when they are not bound.
     pub(crate) fn find_usable(&mut self, cpus: &CpuSet) {
         self.usable = CpuSet::new();
         for process in &self.processes {
-            if let Ok(own) = process.threads.own_cpus() {
+            if let Ok(own) = process.threads.lock().own_cpus() {
                 members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
             }
         }
@@ -395,7 +395,7 @@ impl Client {
 
     /// The same after one more process.
     pub(crate) fn find_usable_with(&mut self, process: &Process, cpus: &CpuSet) {
-        if let Ok(own) = process.threads.own_cpus() {
+        if let Ok(own) = process.threads.lock().own_cpus() {
             members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
         }
         self.affinity = affinity_of(&self.usable, cpus);

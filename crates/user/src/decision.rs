@@ -15,8 +15,9 @@ use crate::competition::{Competition, Turns};
 use crate::directory::{Change, EngineFacts, SharedDirectory};
 use crate::enforcement::Enforcement;
 use crate::events::{Event, Events};
-use crate::scheduler;
+use crate::priority;
 use crate::signals::SignalWatch;
+use crate::slots::Director;
 use crate::slumber::Sampling;
 use crate::supervision::Supervision;
 use crate::time::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
@@ -52,6 +53,7 @@ pub(crate) struct DecisionThread {
     pub(crate) signals: SignalWatch,
     pub(crate) events: Events,
     pub(crate) supervision: Supervision,
+    pub(crate) director: Director,
     pub(crate) directory: SharedDirectory,
     /// Work space of [`Self::observe`], kept to spare the allocation.
     pub(crate) sampled: Vec<usize>,
@@ -62,7 +64,7 @@ pub(crate) struct DecisionThread {
 impl DecisionThread {
     /// Runs until it is told to end.
     pub(crate) fn run(&mut self) {
-        scheduler::wake_promptly();
+        priority::wake_promptly(priority::ENGINE);
         while !self.ended {
             let events = self.events.wait_until(self.wake_times.first_ns());
             let now_ns = monotonic_ns();
@@ -91,6 +93,7 @@ impl DecisionThread {
             }
             self.plan_signals(now_ns);
             self.plan_stops(now_ns);
+            self.recast();
         }
         self.tree.let_all_go(monotonic_ns());
     }

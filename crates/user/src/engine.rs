@@ -23,9 +23,11 @@ use crate::error::EngineError;
 use crate::events::{CommandSender, Ended, Events};
 use crate::guardian::Guardian;
 use crate::ownership::KnownClient;
+use crate::priority::Raise;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
 use crate::signals::SignalWatch;
+use crate::slots::{Director, Keeper, Play, SlotMechanism, SlotReport};
 use crate::strays::Stray;
 use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
@@ -43,6 +45,8 @@ pub struct UserEngine {
     directory: SharedDirectory,
     thread: Option<JoinHandle<()>>,
     started: Instant,
+    table: Arc<Table>,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 impl UserEngine {
@@ -73,7 +77,7 @@ impl UserEngine {
         let mut tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
         tree.guardian = Some(guardian.pid());
-        let mut supervision = Supervision::new(table, tree.socket.clone(), commands.clone());
+        let mut supervision = Supervision::new(table.clone(), tree.socket.clone(), commands.clone());
         supervision
             .employ(guardian, &events)
             .map_err(|error| wait(error.into()))?;
@@ -86,6 +90,7 @@ impl UserEngine {
             signals: SignalWatch::default(),
             events,
             supervision,
+            director: Director::default(),
             directory: directory.clone(),
             sampled: Vec::new(),
             ended: false,
@@ -99,6 +104,8 @@ impl UserEngine {
             directory,
             thread: Some(thread),
             started: Instant::now(),
+            table,
+            keeper: Mutex::new(None),
         })
     }
 
@@ -186,6 +193,43 @@ impl UserEngine {
         self.commands.wake();
     }
 
+    /// Enforces this timetable from now on, in place of any other, or none. Returns how: the first
+    /// that this user may do. A table that is closed, or whose CPUs are offline, is as good as none.
+    /// Waits for the end of the former keeper, up to a tenth of a second.
+    pub fn set_timetable(
+        &self,
+        reader: Option<prorata_bulletin::Reader>,
+    ) -> Result<Option<SlotMechanism>, EngineError> {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        *keeper = None;
+        let Some(reader) = reader else {
+            self.ask(|thread, _| thread.direct(None))?;
+            return Ok(None);
+        };
+        let trial = |error| EngineError::System("try out how slots can be kept", error);
+        let raise = Raise::by_trial().map_err(trial)?;
+        let mechanism = match raise {
+            Some(_) => SlotMechanism::Raise,
+            None => match Return::by_trial().map_err(trial)? {
+                Return::Never => SlotMechanism::Stop,
+                Return::WithinNiceLimit | Return::Always => SlotMechanism::Lower,
+            },
+        };
+        let play = Arc::new(Play::new(mechanism, &reader));
+        let director = play.clone();
+        self.ask(move |thread, _| thread.direct(Some(director)))?;
+        let (table, commands) = (self.table.clone(), self.commands.clone());
+        let started = Keeper::start(play, reader, raise, table, commands);
+        *keeper = Some(started.map_err(|error| EngineError::System("start the keeper", error))?);
+        Ok(Some(mechanism))
+    }
+
+    /// How the timetable is kept; `None` if none is enforced.
+    pub fn slot_report(&self) -> Option<SlotReport> {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.as_ref().map(Keeper::report)
+    }
+
     /// Readable while [`take_exited`](Self::take_exited) would return a client, and once the
     /// engine has failed.
     pub fn exits(&self) -> BorrowedFd<'_> {
@@ -256,6 +300,7 @@ impl UserEngine {
 
 impl Drop for UserEngine {
     fn drop(&mut self) {
+        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let _ = self.commands.send(|thread, _| thread.ended = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -296,6 +341,7 @@ fn decide_until_the_end(mut decision_thread: DecisionThread) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| decision_thread.run())) else {
         return;
     };
+    decision_thread.director.end();
     put_right(&table, &socket, Records::Clear);
     let message = panic
         .downcast_ref::<&str>()

@@ -11,6 +11,7 @@
 //!   promise: a new promise before t       every 250 ms: later than t?
 //!                                           yes: undo all, keep the records,
 //!                                           again with each look
+//!   the keeper of slots promises, too               yes: lower what is raised
 //!   dies in any way: socket closes        end of file: undo all, clear, end
 //! ```
 //!
@@ -31,11 +32,12 @@ use rustix::io::Errno;
 
 use crate::control_groups;
 use crate::marker::{CLIENT_MARKER, SOCKET_MARKER};
+use crate::priority;
 use crate::procfs;
 use crate::pulse::Pulse;
 use crate::scheduler;
-use crate::sweep::{Records, put_right};
-use crate::table::Table;
+use crate::sweep::{Records, lower, put_right};
+use crate::table::{Table, flag};
 use crate::time::monotonic_ns;
 
 /// A process with this name is a guardian. `pkill prorata` must not end the guardian together with
@@ -234,10 +236,14 @@ fn guard() -> io::Result<()> {
             return Ok(());
         }
         // Again with each look: a slow engine may still do deeds that it wrote down before.
-        let owes_release = || table.is_anything_touched() || control_groups::are_held(&table);
+        let owes_release =
+            || table.is_anything(flag::TOUCHED) || control_groups::are_held(&table);
         if monotonic_ns() > table.promised_ns() && owes_release() {
             table.announce_release();
             put_right(&table, clients_socket, Records::Keep);
+        } else if monotonic_ns() > table.keeper_promised_ns() && table.is_anything(flag::RAISED) {
+            table.announce_lowering();
+            lower(&table, clients_socket);
         }
     }
 }
@@ -260,7 +266,7 @@ fn detach() {
         // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    scheduler::wake_promptly();
+    priority::wake_promptly(priority::GUARDIAN);
 }
 
 /// Waits for the next look, or until the engine's end of the socket closes.

@@ -145,8 +145,9 @@ impl Tree {
         };
         client.unsettled = true;
         if let Some(process) = client.processes.iter_mut().find(|p| p.id.pid == pid) {
-            process.threads.expect_more();
-            process.threads.refresh(journal);
+            let mut threads = process.threads.lock();
+            threads.expect_more();
+            threads.refresh(journal);
         }
     }
 
@@ -255,6 +256,8 @@ impl Tree {
             self.walk_through_births(now_ns);
             self.suspect_youngest();
         }
+        // A process may have another user by now.
+        self.recast_due = true;
         self.review_foster_parents();
         self.review_departed();
         self.review_outsiders();
@@ -298,10 +301,10 @@ impl Tree {
         let Some(eldest) = client.and_then(|client| client.processes.first()) else {
             return Origin::Born(Heritage::NONE);
         };
-        let mut heritage = eldest.threads.heritage();
+        let mut heritage = eldest.threads.lock().heritage();
         heritage.idle = true;
         if client.is_some_and(|client| client.was_bound)
-            && let (Ok(own), Ok(ours)) = (eldest.threads.own_cpus(), scheduler::affinity(pid))
+            && let (Ok(own), Ok(ours)) = (eldest.threads.lock().own_cpus(), scheduler::affinity(pid))
             && own != ours
         {
             heritage.bindings = vec![Binding { own, ours }];

@@ -1,6 +1,7 @@
 //! One managed process: its CPU time, its state, and the deeds done to it.
 
 use std::io;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -13,8 +14,8 @@ use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{Stat, StatFile};
 use crate::scheduler::{self, Return};
 use crate::signals::{LastHandled, Pending};
-use crate::table::{Journal, flag};
-use crate::threads::{Heritage, Threads};
+use crate::table::{Journal, Table, flag};
+use crate::threads::{Heritage, SharedThreads, Threads};
 use crate::time::monotonic_ns;
 use crate::waited::Waited;
 
@@ -65,9 +66,10 @@ pub(crate) struct Process {
     pub(crate) parent: u32,
     pub(crate) group: GroupIndex,
     pub(crate) session: u32,
-    pub(crate) handle: Handle,
+    pub(crate) handle: Arc<Handle>,
     stat_file: StatFile,
-    pub(crate) threads: Threads,
+    /// Shared with the keeper of slots.
+    pub(crate) threads: SharedThreads,
     /// CPU time since the process began, at the last sample.
     pub(crate) clock_ns: u64,
     /// The same when it was last promoted or unbound.
@@ -88,8 +90,6 @@ pub(crate) struct Process {
     pub(crate) reaped: bool,
     /// It has ended and its parent has waited for it.
     pub(crate) gone: bool,
-    /// The engine stopped it by a signal.
-    stopped: bool,
     pub(crate) lodging: Lodging,
     /// A service manager was asked to move it to its client's group.
     pub(crate) move_asked: bool,
@@ -143,14 +143,19 @@ impl Process {
             Origin::Born(heritage) => (0, Waited::since(0), heritage),
         };
         let record = journal.take(id, id.pid).ok_or(Failure::Refused)?;
+        let mut threads = Threads::new(id.pid, record, &stat, &heritage, journal);
+        if threads.are_in_slot() {
+            // Born in its parent's slot, where that is inherited.
+            threads.lower(&handle, None, journal.table());
+        }
         Ok(Process {
             id,
             parent: stat.parent,
             group,
             session: stat.session,
-            handle,
+            handle: Arc::new(handle),
             stat_file,
-            threads: Threads::new(id.pid, record, &stat, &heritage, journal),
+            threads: SharedThreads::new(threads),
             clock_ns,
             restored_at_ns: clock_ns,
             reviewed_at_ns: None,
@@ -162,7 +167,6 @@ impl Process {
             reaped: false,
             slumbers: false,
             gone: false,
-            stopped: false,
             lodging: Lodging::Elsewhere,
             move_asked: false,
             held_by_group: Treatment::Normal,
@@ -219,7 +223,7 @@ impl Process {
         let stat = self.read_stat()?;
         self.parent = stat.parent;
         self.nice.look(&stat);
-        self.threads.compare(&stat);
+        self.threads.lock().compare(&stat);
         Ok(stat)
     }
 
@@ -233,26 +237,31 @@ impl Process {
         if stat.threads <= 1 {
             return u32::from(stat.is_runnable());
         }
-        self.threads.refresh(journal);
-        self.threads.runnable(limit)
+        let mut threads = self.threads.lock();
+        threads.refresh(journal);
+        threads.runnable(limit)
     }
 
     /// Whether continuing it discards a stop signal of its user.
     pub(crate) fn is_stopped_by_signal(&self) -> bool {
-        self.stopped
+        self.threads.lock().stopped
     }
 
     pub(crate) fn is_stopped_by_us(&self) -> bool {
-        self.stopped || self.held_by_group == Treatment::Stopped
+        self.is_stopped_by_signal() || self.held_by_group == Treatment::Stopped
     }
 
     pub(crate) fn is_held_down(&self) -> bool {
-        self.is_stopped_by_us() || self.threads.is_idle() || self.held_by_group == Treatment::Idle
+        self.held_by_group != Treatment::Normal || {
+            let threads = self.threads.lock();
+            threads.stopped || threads.is_idle()
+        }
     }
 
     /// Whether there are deeds to undo.
     pub(crate) fn is_touched(&self) -> bool {
-        self.stopped || self.threads.are_touched()
+        let threads = self.threads.lock();
+        threads.stopped || threads.are_touched()
     }
 
     /// Repeats deeds that a fresh look does not show: another process may have continued this
@@ -261,38 +270,41 @@ impl Process {
         if self.out_of_reach {
             return;
         }
-        if self.stopped && !stat.is_stopped() {
+        let mut threads = self.threads.lock();
+        if threads.stopped && !threads.are_in_slot() && !stat.is_stopped() {
             let _ = self.handle.signal(Signal::STOP);
         }
-        if self.threads.was_promoted_by_others(stat) {
-            let _ = self.threads.demote(&self.handle, journal);
+        if threads.was_promoted_by_others(stat) {
+            let _ = threads.demote(&self.handle, journal);
         }
     }
 
+    /// The stronger of this treatment and of what a slot demands holds until the slot ends.
     pub(crate) fn treat(
         &mut self,
         treatment: Treatment,
         journal: &mut Journal,
     ) -> Result<(), Failure> {
         match treatment {
-            Treatment::Stopped if !self.stopped => self.stop(journal),
-            Treatment::Stopped => Ok(()),
+            Treatment::Stopped => self.stop(journal),
             Treatment::Idle => {
-                if !self.threads.is_idle() || self.threads.is_stale() {
-                    self.threads.refresh(journal);
-                    self.threads.demote(&self.handle, journal)?;
+                let mut threads = self.threads.lock();
+                if !threads.is_idle() || threads.is_stale() {
+                    threads.refresh(journal);
+                    threads.demote(&self.handle, journal)?;
                 }
-                self.go_on(journal)
+                go_on(&mut threads, &self.handle, journal)
             }
             Treatment::Normal => {
+                let mut threads = self.threads.lock();
                 let mut promoted = Ok(());
-                if self.threads.is_idle() {
-                    self.threads.refresh(journal);
+                if threads.is_idle() {
+                    threads.refresh(journal);
                     // Before it continues, so that it does not wake in `SCHED_IDLE`.
-                    promoted = self.threads.promote(&self.handle, journal);
+                    promoted = threads.promote(&self.handle, journal);
                     self.restored_at_ns = self.clock_ns;
                 }
-                self.go_on(journal).and(promoted)
+                go_on(&mut threads, &self.handle, journal).and(promoted)
             }
         }
     }
@@ -300,32 +312,30 @@ impl Process {
     /// Leaves a process alone that its user stopped: the engine must not continue it later. If
     /// its user continues it, the client counts as defied and is treated again.
     fn stop(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+        if self.is_stopped_by_signal() {
+            return Ok(());
+        }
         if self.look()?.is_stopped() {
             return Ok(());
         }
-        journal.mark(self.threads.record(), flag::STOPPED);
-        if let Err(error) = self.handle.signal(Signal::STOP) {
-            journal.clear(self.threads.record(), flag::STOPPED);
+        let mut threads = self.threads.lock();
+        journal.mark(threads.record(), flag::STOPPED);
+        // In its slot it runs, and stops at the slot's end.
+        if !threads.are_in_slot()
+            && let Err(error) = self.handle.signal(Signal::STOP)
+        {
+            journal.clear(threads.record(), flag::STOPPED);
             return Err(error.into());
         }
-        self.stopped = true;
-        if self.threads.is_idle() {
+        threads.stopped = true;
+        if threads.is_idle() {
             // Threads born until now have inherited `SCHED_IDLE`, and the record of that is cleared.
-            self.threads.expect_more();
-            self.threads.refresh(journal);
+            threads.expect_more();
+            threads.refresh(journal);
             // In `SCHED_IDLE` it would be late to stop. What is refused is tried again when its
             // client wins.
-            let _ = self.threads.promote(&self.handle, journal);
+            let _ = threads.promote(&self.handle, journal);
             self.restored_at_ns = self.clock_ns;
-        }
-        Ok(())
-    }
-
-    fn go_on(&mut self, journal: &Journal) -> Result<(), Failure> {
-        if self.stopped {
-            self.handle.signal(Signal::CONT)?;
-            self.stopped = false;
-            journal.clear(self.threads.record(), flag::STOPPED);
         }
         Ok(())
     }
@@ -336,12 +346,22 @@ impl Process {
         cpus: Option<&CpuSet>,
         journal: &mut Journal,
     ) -> Result<(), Failure> {
+        let mut threads = self.threads.lock();
         match cpus {
-            Some(cpus) => self.threads.bind(&self.handle, cpus, journal),
+            Some(cpus) => threads.bind(&self.handle, cpus, journal),
             None => {
                 self.restored_at_ns = self.clock_ns;
-                self.threads.unbind(&self.handle, journal)
+                threads.unbind(&self.handle, journal)
             }
+        }
+    }
+
+    /// Lowers it in its slot, if need be, and has the keeper raise it no more.
+    pub(crate) fn uncast(&mut self, table: &Table) {
+        let mut threads = self.threads.lock();
+        if threads.is_cast() || threads.are_in_slot() {
+            threads.uncast(&self.handle, table);
+            self.restored_at_ns = self.clock_ns;
         }
     }
 
@@ -349,7 +369,7 @@ impl Process {
     /// process was held down may not have been.
     pub(crate) fn forget_the_past(&mut self) {
         if self.clock_ns - self.restored_at_ns >= LONGEST_BIRTH_NS {
-            self.threads.forget_the_past();
+            self.threads.lock().forget_the_past();
         }
     }
 
@@ -357,11 +377,21 @@ impl Process {
     pub(crate) fn let_go(&mut self, journal: &mut Journal) -> bool {
         let _ = self.treat(Treatment::Normal, journal);
         let _ = self.bind(None, journal);
+        self.uncast(journal.table());
         !self.is_touched() || !self.is_alive()
     }
 
     /// Gives its records back, after its end or when all deeds are undone.
     pub(crate) fn retire(self, journal: &mut Journal) {
-        self.threads.retire(journal);
+        self.threads.lock().retire(journal);
     }
+}
+
+fn go_on(threads: &mut Threads, process: &Handle, journal: &Journal) -> Result<(), Failure> {
+    if threads.stopped {
+        process.signal(Signal::CONT)?;
+        threads.stopped = false;
+        journal.clear(threads.record(), flag::STOPPED);
+    }
+    Ok(())
 }

@@ -41,6 +41,18 @@ impl Target<'_> {
         self.change(|| policy.set(self.tid), || before.set(self.tid))
     }
 
+    /// Gives it this policy and real-time priority, where it has others. Cost: 2 us.
+    pub(crate) fn set_priority(
+        self,
+        (policy_before, before): (Policy, u32),
+        (policy, priority): (Policy, u32),
+    ) -> io::Result<()> {
+        self.change(
+            || policy.set_at(self.tid, priority),
+            || policy_before.set_at(self.tid, before),
+        )
+    }
+
     /// Binds it to these CPUs, where it may use others. Cost: 3 us.
     pub(crate) fn set_affinity(self, before: &CpuSet, cpus: &CpuSet) -> io::Result<()> {
         self.change(

@@ -128,7 +128,7 @@ impl Tree {
     }
 
     fn remember(&mut self, process: &Process) {
-        let heritage = process.threads.heritage();
+        let heritage = process.threads.lock().heritage();
         if !heritage.is_none()
             && let Some(clock_ns) = scheduler::cpu_time_ns(process.id.pid)
         {

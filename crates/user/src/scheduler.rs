@@ -31,7 +31,14 @@ impl Policy {
 
     /// Gives a thread this policy. Cost: about 1 us.
     pub fn set(self, tid: u32) -> io::Result<()> {
-        let parameter = libc::sched_param { sched_priority: 0 };
+        self.set_at(tid, 0)
+    }
+
+    /// The same with a real-time priority, which is zero for all but real-time policies.
+    pub(crate) fn set_at(self, tid: u32, priority: u32) -> io::Result<()> {
+        let parameter = libc::sched_param {
+            sched_priority: priority as libc::c_int,
+        };
         // SAFETY: `parameter` outlives the call, which only reads it.
         let result = unsafe {
             libc::sched_setscheduler(tid as libc::pid_t, self.0 as libc::c_int, &parameter)
@@ -43,8 +50,21 @@ impl Policy {
         }
     }
 
+    /// Whether it has real-time priorities.
+    pub(crate) fn is_real_time(self) -> bool {
+        matches!(
+            self.class() as libc::c_int,
+            libc::SCHED_FIFO | libc::SCHED_RR
+        )
+    }
+
     fn flags(self) -> u32 {
         self.0 & libc::SCHED_RESET_ON_FORK as u32
+    }
+
+    /// With the flag.
+    pub(crate) fn reset_on_fork(self) -> Policy {
+        Policy(self.0 | libc::SCHED_RESET_ON_FORK as u32)
     }
 
     /// Without the flag.
@@ -148,53 +168,22 @@ fn nice_limit(pid: u32) -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
-/// Has this thread run as soon as it wakes: with the lowest real-time priority where that is
-/// permitted, else with the shortest slice, which gives it an early deadline (Linux 6.12 and
-/// later).
-pub(crate) fn wake_promptly() {
-    let parameter = libc::sched_param { sched_priority: 1 };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: `parameter` outlives the call, which only reads it.
-    if unsafe { libc::sched_setscheduler(0, policy, &parameter) } == 0 {
-        return;
-    }
-    // As `struct sched_attr` in sched_setattr(2), first version.
-    #[repr(C)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        slice_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    }
-    // SAFETY: takes and returns plain numbers; 0 is this process.
-    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        policy: libc::SCHED_OTHER as u32,
-        flags: 0,
-        nice,
-        priority: 0,
-        slice_ns: 100_000,
-        deadline_ns: 0,
-        period_ns: 0,
-    };
-    // SAFETY: `attributes` outlives the call, has the size that it states and
-    // is only read. Older kernels ignore the slice.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
-}
-
 /// CPU time that all threads of a process used, with ended threads and the running slice but
 /// without children. `None` once it is gone.
 /// Cost: about 0.2 us.
 pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
     // that sums up `sum_exec_runtime`.
-    let clock = (!(pid as libc::clockid_t) << 3) | 2;
+    read_clock((!(pid as libc::clockid_t) << 3) | 2)
+}
+
+/// CPU time of one thread, of any process.
+pub(crate) fn thread_cpu_time_ns(tid: u32) -> Option<u64> {
+    // As above, and 4 for a thread.
+    read_clock((!(tid as libc::clockid_t) << 3) | 6)
+}
+
+fn read_clock(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

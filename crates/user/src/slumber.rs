@@ -59,7 +59,10 @@ impl Process {
         };
         match stat.threads {
             0 | 1 => !stat.is_runnable() && !stat.has_ended(),
-            _ => !self.threads.is_stale() && self.threads.runnable(1) == 0,
+            _ => {
+                let mut threads = self.threads.lock();
+                !threads.is_stale() && threads.runnable(1) == 0
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use crate::control_groups;
 use crate::marker::marked_client;
+use crate::priority::{self, Raise};
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
 use crate::reach::Target;
@@ -39,30 +40,42 @@ pub(crate) struct Swept {
 /// Undoes all deeds that the table lists. `socket` tells the clients of the table's engine from
 /// other engines' clients.
 pub(crate) fn put_right(table: &Table, socket: &Path, records: Records) -> Swept {
-    let mut entries: Vec<Entry> = table.entries().collect();
-    // Continues children before their parents, so that no shell sees a stopped child.
-    entries.sort_by_key(|entry| std::cmp::Reverse((entry.thread.start_time_ticks, entry.pid)));
-    let known = Known::from(&entries);
-    let mut swept = Swept::default();
-    for entry in &entries {
-        let result = restore(entry, &known);
-        swept.count(result);
-        let is_settled = matches!(result, Ok(_) | Err(Errno::SRCH | Errno::NOENT));
-        if records == Records::Clear && is_settled {
-            table.clear(entry.index, flag::TOUCHED);
-        }
-    }
-    if entries.iter().any(|entry| entry.flags & INHERITED != 0) {
-        restore_unlisted(&known, socket, &mut swept);
-    }
+    let mut swept = undo(table, socket, records, flag::TOUCHED);
     if let Some(base) = table.control_groups() {
         swept.restored += control_groups::put_right(&base, records);
     }
     swept
 }
 
+/// Lowers all threads that are raised in slots, and keeps their records: the keeper has stalled.
+pub(crate) fn lower(table: &Table, socket: &Path) -> Swept {
+    undo(table, socket, Records::Keep, flag::RAISED)
+}
+
+/// Undoes the deeds of these kinds.
+fn undo(table: &Table, socket: &Path, records: Records, deeds: u32) -> Swept {
+    let mut entries: Vec<Entry> = table.entries().collect();
+    // Continues children before their parents, so that no shell sees a stopped child.
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.thread.start_time_ticks, entry.pid)));
+    let known = Known::from(&entries);
+    let mut swept = Swept::default();
+    for entry in &entries {
+        let result = restore(entry, &known, deeds);
+        swept.count(result);
+        let is_settled = matches!(result, Ok(_) | Err(Errno::SRCH | Errno::NOENT));
+        if records == Records::Clear && is_settled {
+            table.clear(entry.index, deeds);
+        }
+    }
+    let inherited = INHERITED & deeds;
+    if entries.iter().any(|entry| entry.flags & inherited != 0) {
+        restore_unlisted(&known, socket, inherited, &mut swept);
+    }
+    swept
+}
+
 /// What children inherit.
-const INHERITED: u32 = flag::IDLE | flag::BOUND;
+const INHERITED: u32 = flag::IDLE | flag::BOUND | flag::RAISED;
 
 impl Swept {
     fn count(&mut self, result: rustix::io::Result<bool>) {
@@ -83,6 +96,8 @@ struct Listed {
     policy: Option<Policy>,
     /// Bindings of all its threads.
     bindings: Vec<Binding>,
+    /// The same in slots.
+    slot_bindings: Vec<Binding>,
 }
 
 impl Listed {
@@ -106,6 +121,8 @@ impl Known {
             let listed = known.processes.entry(entry.pid).or_default();
             listed.flags |= entry.flags;
             listed.bindings.extend(entry.binding);
+            let in_slot = entry.ascent.as_ref().map(|ascent| ascent.binding);
+            listed.slot_bindings.extend(in_slot);
             if entry.flags & flag::OWN_POLICY != 0 {
                 known.policies.insert(entry.thread, entry.policy);
                 if entry.thread.pid == entry.pid {
@@ -128,9 +145,9 @@ impl Known {
     }
 }
 
-/// Undoes the deeds of one record. Returns whether there were any.
-fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
-    if entry.flags & flag::TOUCHED == 0 {
+/// Undoes the deeds of these kinds of one record. Returns whether there were any.
+fn restore(entry: &Entry, known: &Known, deeds: u32) -> rustix::io::Result<bool> {
+    if entry.flags & deeds == 0 {
         return Ok(false);
     }
     let process = if entry.thread.pid == entry.pid {
@@ -145,9 +162,26 @@ fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
     };
     let handle = process.open()?;
     let mut result = Ok(());
+    if let Some(ascent) = &entry.ascent {
+        let target = Target {
+            process: &handle,
+            pid: entry.pid,
+            tid: entry.thread.pid,
+        };
+        result = ascent.undo(target).map_err(|error| errno(&error));
+        // Newborn threads inherited the binding, and the policy where it is not reset.
+        let bindings = std::slice::from_ref(&ascent.binding);
+        result = result.and(restore_affinities(&handle, entry.pid, bindings).map(drop));
+        let listed = &known.processes[&entry.pid];
+        result = result.and(lower_heirs(&handle, entry.pid, known, listed.policy()).map(drop));
+    }
+    if deeds == flag::RAISED {
+        return result.map(|()| true);
+    }
     if entry.flags & flag::IDLE != 0 {
         let listed = &known.processes[&entry.pid];
-        result = restore_policies(&handle, entry.pid, known, listed.policy()).map(drop);
+        let own = restore_policies(&handle, entry.pid, known, listed.policy());
+        result = result.and(own.map(drop));
     }
     if let Some(binding) = &entry.binding {
         let target = Target {
@@ -220,6 +254,29 @@ fn restore_policies(
     })
 }
 
+/// Gives all threads of a process their own policies back that inherited that of a slot. Threads
+/// with records of their own have been lowered.
+fn lower_heirs(
+    process: &Handle,
+    pid: u32,
+    known: &Known,
+    of_process: Policy,
+) -> rustix::io::Result<bool> {
+    for_all_threads(pid, |tid| {
+        let now = Policy::of(tid)?;
+        if !now.is_real_time() || !Raise::is_of_slot(now, priority::of(tid)?) {
+            return Ok(false);
+        }
+        let own = known.policy(pid, tid, of_process);
+        if own.is_real_time() {
+            return Ok(false);
+        }
+        Target { process, pid, tid }
+            .set_policy(now, own)
+            .map(|()| true)
+    })
+}
+
 /// Frees all threads of a process that have one of these bindings.
 fn restore_affinities(
     process: &Handle,
@@ -241,7 +298,7 @@ fn restore_affinities(
 /// `SCHED_IDLE` under an ancestor that was not demoted chose that policy, and keeps it. A child
 /// without such an ancestor is known by its marker. Whether it chose `SCHED_IDLE` cannot be
 /// known, and it is restored: no process is to stay demoted because of the engine.
-fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
+fn restore_unlisted(known: &Known, socket: &Path, inherited: u32, swept: &mut Swept) {
     let mut unlisted = Vec::new();
     let _ = procfs::for_each_process(|pid| {
         if !known.processes.contains_key(&pid)
@@ -250,7 +307,8 @@ fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
             unlisted.push((pid, stat));
         }
     });
-    let any_idle = known.processes.values().any(|p| p.flags & flag::IDLE != 0);
+    let any_idle = inherited & flag::IDLE != 0
+        && known.processes.values().any(|p| p.flags & flag::IDLE != 0);
     let orphan = Listed {
         flags: flag::IDLE,
         ..Listed::default()
@@ -258,19 +316,24 @@ fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
     for (pid, stat) in unlisted {
         let is_idle = Policy(stat.policy).is_idle();
         let ancestor = listed_ancestor(&stat, known);
-        let inherited = match ancestor {
+        let listed = match ancestor {
             Some(ancestor) => ancestor,
             None if is_idle && any_idle && marked_client(pid, socket).is_some() => &orphan,
             None => continue,
         };
+        let deeds = listed.flags & inherited;
         let Ok(handle) = ProcessId::from_stat(pid, &stat).open() else {
             continue;
         };
-        if is_idle && inherited.flags & flag::IDLE != 0 {
-            swept.count(restore_policies(&handle, pid, known, inherited.policy()));
+        if is_idle && deeds & flag::IDLE != 0 {
+            swept.count(restore_policies(&handle, pid, known, listed.policy()));
         }
-        if !inherited.bindings.is_empty() {
-            swept.count(restore_affinities(&handle, pid, &inherited.bindings));
+        if deeds & flag::RAISED != 0 {
+            swept.count(lower_heirs(&handle, pid, known, listed.policy()));
+            swept.count(restore_affinities(&handle, pid, &listed.slot_bindings));
+        }
+        if deeds & flag::BOUND != 0 {
+            swept.count(restore_affinities(&handle, pid, &listed.bindings));
         }
     }
 }

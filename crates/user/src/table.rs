@@ -1,8 +1,8 @@
 //! The table of deeds: a file that engine and guardian map into memory, and that outlives both.
 //!
 //! A deed is anything that the engine does to a process and that must be undone: it stops the
-//! process, demotes it to `SCHED_IDLE`, or binds its threads to CPUs. The engine writes a record
-//! before a deed and clears it after undoing the deed. (What control groups do has no record: the
+//! process, demotes it to `SCHED_IDLE`, binds its threads to CPUs, or raises them in a slot. The engine
+//! writes a record before a deed and clears it after undoing the deed. (What control groups do has no record: the
 //! header names their base, which tells the rest.) So after any death of the engine, the
 //! table lists at least all deeds that must be undone. Memory shared through a file survives the
 //! death of its writers, so a record needs no checksum: its flags are stored last and make it
@@ -33,14 +33,14 @@ use rustix::thread::CpuSet;
 use crate::error::EngineError;
 use crate::process_id::ProcessId;
 use crate::scheduler::Policy;
-use crate::threads::Binding;
+use crate::threads::{Ascent, Binding};
 
 pub(crate) use journal::{Journal, RecordId};
 
 const FILE_NAME: &str = "demoted.table";
 
 /// "prorata" and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x03");
+const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x04");
 
 /// Records in a table. A process needs one, and so does each thread that is bound or has a policy
 /// that is not the ordinary one.
@@ -71,8 +71,11 @@ pub(crate) mod flag {
     pub(crate) const BOUND: u32 = 4;
     /// `policy` holds this thread's own policy, whether the engine changed that or not.
     pub(crate) const OWN_POLICY: u32 = 8;
+    /// The engine raised this one thread and bound it to `slot_cpus` for a slot; without that it may
+    /// use `slot_own_cpus`, and has `slot_own_policy` and `slot_own_priority`.
+    pub(crate) const RAISED: u32 = 16;
     /// Any deed that must be undone and that has a record.
-    pub(crate) const TOUCHED: u32 = STOPPED | IDLE | BOUND;
+    pub(crate) const TOUCHED: u32 = STOPPED | IDLE | BOUND | RAISED;
 }
 
 #[repr(C)]
@@ -86,6 +89,12 @@ struct Header {
     /// The last engine.
     engine_pid: AtomicU64,
     engine_start_time_ticks: AtomicU64,
+    /// The keeper of slots promises to store a new value here before this time on the monotonic
+    /// clock; the greatest number while nothing is raised.
+    keeper_until_ns: AtomicU64,
+    /// How often the guardian lowered all that was raised while the keeper stalled. Raised before
+    /// it begins.
+    lowerings: AtomicU64,
     /// The directory of the base of the engine's control groups, and its length in bytes. The
     /// length is zero while there is none, and while the directory changes.
     control_groups_bytes: AtomicU64,
@@ -104,6 +113,10 @@ struct Record {
     policy: AtomicU32,
     own_cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
     cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
+    slot_own_policy: AtomicU32,
+    slot_own_priority: AtomicU32,
+    slot_own_cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
+    slot_cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
 }
 
 /// A copy of a record that is in use.
@@ -116,6 +129,7 @@ pub(crate) struct Entry {
     pub(crate) pid: u32,
     pub(crate) policy: Policy,
     pub(crate) binding: Option<Binding>,
+    pub(crate) ascent: Option<Ascent>,
 }
 
 /// The mapped file.
@@ -279,6 +293,8 @@ impl Table {
             word.store(value, Ordering::Relaxed);
         }
         header.releases.store(0, Ordering::Relaxed);
+        header.keeper_until_ns.store(u64::MAX, Ordering::Relaxed);
+        header.lowerings.store(0, Ordering::Relaxed);
         header.control_groups_bytes.store(0, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }
@@ -301,9 +317,9 @@ impl Table {
         })
     }
 
-    /// Whether there are deeds to undo.
-    pub(crate) fn is_anything_touched(&self) -> bool {
-        let touched = |record: &Record| record.flags.load(Ordering::Relaxed) & flag::TOUCHED != 0;
+    /// Whether there are deeds to undo of these kinds.
+    pub(crate) fn is_anything(&self, deeds: u32) -> bool {
+        let touched = |record: &Record| record.flags.load(Ordering::Relaxed) & deeds != 0;
         self.records().iter().any(touched)
     }
 
@@ -338,6 +354,28 @@ impl Table {
     /// How often that was announced.
     pub(crate) fn releases(&self) -> u64 {
         self.header().releases.load(Ordering::SeqCst)
+    }
+
+    /// Promises for the keeper of slots to promise again before this time on the monotonic clock.
+    pub(crate) fn promise_as_keeper(&self, until_ns: u64) {
+        self.header()
+            .keeper_until_ns
+            .store(until_ns, Ordering::Release);
+    }
+
+    /// The keeper's last promise.
+    pub(crate) fn keeper_promised_ns(&self) -> u64 {
+        self.header().keeper_until_ns.load(Ordering::Acquire)
+    }
+
+    /// Announces that the guardian is about to lower all that is raised.
+    pub(crate) fn announce_lowering(&self) {
+        self.header().lowerings.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How often that was announced.
+    pub(crate) fn lowerings(&self) -> u64 {
+        self.header().lowerings.load(Ordering::SeqCst)
     }
 }
 
@@ -386,6 +424,14 @@ impl Record {
             own: load_cpus(&self.own_cpus),
             ours: load_cpus(&self.cpus),
         });
+        let ascent = (flags & flag::RAISED != 0).then(|| Ascent {
+            own_policy: Policy(self.slot_own_policy.load(Ordering::Relaxed)),
+            own_priority: self.slot_own_priority.load(Ordering::Relaxed),
+            binding: Binding {
+                own: load_cpus(&self.slot_own_cpus),
+                ours: load_cpus(&self.slot_cpus),
+            },
+        });
         Entry {
             index,
             flags,
@@ -396,6 +442,7 @@ impl Record {
             pid: self.pid.load(Ordering::Relaxed),
             policy: Policy(self.policy.load(Ordering::Relaxed)),
             binding,
+            ascent,
         }
     }
 }

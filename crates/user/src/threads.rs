@@ -1,5 +1,13 @@
 //! The threads of one process: which are runnable, their scheduling policies, and the CPUs that
 //! they may use.
+//!
+//! Two threads of the engine change them, each under the lock of the process: the decision thread by
+//! what its turns demand, and the keeper of slots. The stronger holds: a thread that is raised in its
+//! slot gets what a turn demands when the slot ends.
+
+mod slot;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::CpuSet;
 
@@ -9,6 +17,9 @@ use crate::procfs::{self, Stat};
 use crate::reach::Target;
 use crate::scheduler::{self, Policy, intersection};
 use crate::table::{Journal, RecordId, flag};
+
+pub(crate) use slot::Ascent;
+use slot::InSlot;
 
 /// CPUs that a thread may use by itself, and CPUs that the engine bound it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +35,8 @@ struct Thread {
     /// Its own policy.
     own: Policy,
     binding: Option<Box<Binding>>,
+    /// How slots treat it, once the keeper may raise it.
+    slot: Option<Box<InSlot>>,
     /// Its record, while it is bound or has a policy of its own that is not the ordinary one. The
     /// first thread always has one, which stands for the process.
     record: Option<RecordId>,
@@ -42,6 +55,8 @@ struct Thread {
 pub(crate) struct Heritage {
     /// `SCHED_IDLE`.
     pub(crate) idle: bool,
+    /// The policy and the priority of a slot.
+    pub(crate) raised: bool,
     /// The parent's own policy, which they would have inherited without the engine.
     pub(crate) own: Policy,
     /// Any one of these bindings.
@@ -52,13 +67,34 @@ impl Heritage {
     /// Of a process without a managed parent.
     pub(crate) const NONE: Heritage = Heritage {
         idle: false,
+        raised: false,
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
 
     /// Whether nothing of it is due to the engine.
     pub(crate) fn is_none(&self) -> bool {
-        !self.idle && self.bindings.is_empty()
+        !self.idle && !self.raised && self.bindings.is_empty()
+    }
+}
+
+/// The threads of a process, as decision thread and keeper share them. Both hold the lock for some
+/// system calls.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedThreads(Arc<Mutex<Threads>>);
+
+impl SharedThreads {
+    pub(crate) fn new(threads: Threads) -> Self {
+        Self(Arc::new(Mutex::new(threads)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether both are of one process.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -78,6 +114,14 @@ pub(crate) struct Threads {
     idle_lately: bool,
     /// All bindings of its threads since then.
     bindings_lately: Vec<Binding>,
+    /// The engine stopped the process by a signal, except that it runs in its slots.
+    pub(crate) stopped: bool,
+    /// The keeper may raise its threads.
+    is_cast: bool,
+    /// Some thread is raised.
+    in_slot: bool,
+    /// Bindings in slots, as long as a child may have inherited them.
+    slot_bindings: Vec<Binding>,
 }
 
 impl Threads {
@@ -97,11 +141,16 @@ impl Threads {
             idle: false,
             idle_lately: false,
             bindings_lately: Vec::new(),
+            stopped: false,
+            is_cast: false,
+            in_slot: false,
+            slot_bindings: Vec::new(),
         };
         threads.list.push(Thread {
             tid: pid,
             own: Policy::OTHER,
             binding: None,
+            slot: None,
             record: Some(record),
         });
         threads.inherit(0, Policy(stat.policy), heritage, journal);
@@ -122,14 +171,16 @@ impl Threads {
 
     /// Whether there are deeds to undo.
     pub(crate) fn are_touched(&self) -> bool {
-        self.idle || self.list.iter().any(|thread| thread.binding.is_some())
+        self.idle || self.in_slot || self.list.iter().any(|thread| thread.binding.is_some())
     }
 
     /// CPUs that the first thread may use by itself.
     pub(crate) fn own_cpus(&self) -> std::io::Result<CpuSet> {
-        match &self.list[0].binding {
-            Some(binding) => Ok(binding.own),
-            None => scheduler::affinity(self.pid),
+        let first = &self.list[0];
+        match (&first.binding, first.raised()) {
+            (Some(binding), _) => Ok(binding.own),
+            (None, Some(ascent)) => Ok(ascent.binding.own),
+            (None, None) => scheduler::affinity(self.pid),
         }
     }
 
@@ -137,8 +188,9 @@ impl Threads {
     pub(crate) fn heritage(&self) -> Heritage {
         Heritage {
             idle: self.idle || self.idle_lately,
+            raised: !self.slot_bindings.is_empty(),
             own: self.list[0].own,
-            bindings: self.bindings_lately.clone(),
+            bindings: [&self.bindings_lately[..], &self.slot_bindings].concat(),
         }
     }
 
@@ -146,6 +198,9 @@ impl Threads {
     /// parent has now.
     pub(crate) fn forget_the_past(&mut self) {
         self.idle_lately = self.idle;
+        if !self.is_cast {
+            self.slot_bindings.clear();
+        }
         if !self.bindings_lately.is_empty() {
             self.bindings_lately.clear();
             for index in 0..self.list.len() {
@@ -226,17 +281,26 @@ impl Threads {
                 tid,
                 own: Policy::OTHER,
                 binding: None,
+                slot: None,
                 record: None,
             });
             self.inherit(self.list.len() - 1, policy, &heritage, journal);
         }
         self.list[1..].sort_unstable_by_key(|thread| thread.tid);
+        if self.is_cast {
+            self.prepare(journal);
+        }
     }
 
     /// Tells what a newly listed thread inherited from its own policy and CPUs.
     fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
         let inherited = now.is_idle() && heritage.idle;
-        let own = if inherited { heritage.own } else { now };
+        let raised = heritage.raised && self.inherits_raise(index, now, heritage, journal);
+        let own = if inherited || raised {
+            heritage.own
+        } else {
+            now
+        };
         self.set_own(index, own, journal);
         if inherited && !self.idle {
             journal.mark(self.record(), flag::IDLE);
@@ -262,6 +326,9 @@ impl Threads {
         let already = std::mem::replace(&mut self.idle, true);
         for index in 0..self.list.len() {
             let Thread { tid, own, .. } = self.list[index];
+            if self.list[index].raised().is_some() {
+                continue;
+            }
             let Ok(now) = Policy::of(tid) else { continue };
             if now.is_idle() && !already {
                 self.set_own(index, now, journal);
@@ -310,7 +377,7 @@ impl Threads {
     /// Whether a look at the first thread shows that another process has promoted it.
     pub(crate) fn was_promoted_by_others(&self, stat: &Stat) -> bool {
         let own = self.list[0].own;
-        self.idle && own.is_fair() && !own.is_idle() && !Policy(stat.policy).is_idle()
+        self.idle && !self.in_slot && own.is_fair() && !own.is_idle() && !Policy(stat.policy).is_idle()
     }
 
     /// Binds all threads to these CPUs, as far as they may use them.
@@ -322,7 +389,8 @@ impl Threads {
     ) -> Result<(), Failure> {
         for index in 0..self.list.len() {
             let thread = &self.list[index];
-            let Ok(now) = scheduler::affinity(thread.tid) else {
+            let raised = thread.raised().is_some();
+            let Ok(now) = thread.cpus_outside_slots() else {
                 continue;
             };
             let own = match &thread.binding {
@@ -338,7 +406,7 @@ impl Threads {
                 continue;
             }
             let tid = thread.tid;
-            if self.keep_binding(index, Box::new(Binding { own, ours }), journal) {
+            if self.keep_binding(index, Box::new(Binding { own, ours }), journal) && !raised {
                 change(self.target(process, tid).set_affinity(&now, &ours))?;
             }
         }
@@ -358,7 +426,9 @@ impl Threads {
                 continue;
             };
             // A thread that has chosen other CPUs since keeps them.
-            if scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours) {
+            if thread.raised().is_none()
+                && scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours)
+            {
                 let target = self.target(process, thread.tid);
                 if let Err(failure) = change(target.set_affinity(&binding.ours, &binding.own)) {
                     result = Err(failure);
@@ -407,8 +477,8 @@ impl Threads {
     }
 
     /// Gives their records back. The process must be gone, or all deeds undone.
-    pub(crate) fn retire(self, journal: &mut Journal) {
-        for record in self.list.into_iter().filter_map(|thread| thread.record) {
+    pub(crate) fn retire(&mut self, journal: &mut Journal) {
+        for record in self.list.drain(..).filter_map(|thread| thread.record) {
             journal.give_back(record);
         }
     }

@@ -68,6 +68,8 @@ pub(crate) struct Tree {
     pub(crate) farewells: Vec<Client>,
     /// Clients have gone, and their control groups may be left.
     pub(crate) any_left: bool,
+    /// Whose processes play which parts of the timetable may have changed.
+    pub(crate) recast_due: bool,
     /// Changes that are not in the directory yet.
     pub(crate) changes: Vec<Change>,
     pub(crate) journal: Journal,
@@ -109,6 +111,7 @@ impl Tree {
             allowance: Allowance::of_this_process(),
             farewells: Vec::new(),
             any_left: false,
+            recast_due: false,
             changes: Vec::new(),
             journal,
             guardian: None,
@@ -210,6 +213,10 @@ impl Tree {
         client.treat(Treatment::Normal, journal);
         client.suspended = true;
         client.runnable = 0;
+        for process in &mut client.processes {
+            process.uncast(journal.table());
+        }
+        self.recast_due = true;
         was_stopped
     }
 
@@ -220,6 +227,7 @@ impl Tree {
         if let Some(client) = self.client_mut(id) {
             client.suspended = false;
             client.looked_ns = 0;
+            self.recast_due = true;
         }
     }
 
@@ -321,6 +329,7 @@ impl Tree {
         client.add_process(process);
         client.had_processes = true;
         client.unsettled = true;
+        self.recast_due = true;
     }
 
     /// Samples a client and drops its processes that are gone. The client becomes lively if it ran.
@@ -381,5 +390,6 @@ impl Tree {
         self.groups.leave(process.group);
         self.captives -= u32::from(process.captive);
         self.changes.push(Change::Left(id, process.id));
+        self.recast_due = true;
     }
 }

@@ -7,7 +7,7 @@ use super::{MAX_RECORDS, Record, Table, flag, store_cpus};
 use crate::descriptors::MAX_PROCESSES;
 use crate::process_id::ProcessId;
 use crate::scheduler::Policy;
-use crate::threads::Binding;
+use crate::threads::{Ascent, Binding};
 
 /// Most records of threads other than their processes' first ones. Threads are many where a user
 /// wants that, and all processes that can be managed are to have records.
@@ -103,5 +103,30 @@ impl Journal {
         store_cpus(&record.own_cpus, &binding.own);
         store_cpus(&record.cpus, &binding.ours);
         record.flags.fetch_or(flag::BOUND, Ordering::Release);
+    }
+}
+
+impl Table {
+    /// Notes that a thread is raised, before it is. Where it is raised already, only its slot's CPUs
+    /// may differ; a reader in between restores it all the same.
+    pub(crate) fn keep_ascent(&self, record: &RecordId, ascent: &Ascent) {
+        let record = &self.records()[record.0 as usize];
+        let (policy, priority) = (ascent.own_policy.0, ascent.own_priority);
+        record.slot_own_policy.store(policy, Ordering::Relaxed);
+        record.slot_own_priority.store(priority, Ordering::Relaxed);
+        store_cpus(&record.slot_own_cpus, &ascent.binding.own);
+        store_cpus(&record.slot_cpus, &ascent.binding.ours);
+        record.flags.fetch_or(flag::RAISED, Ordering::Release);
+    }
+
+    /// Notes that a thread is raised as it was the last time.
+    pub(crate) fn mark_ascent(&self, record: &RecordId) {
+        let record = &self.records()[record.0 as usize];
+        record.flags.fetch_or(flag::RAISED, Ordering::Release);
+    }
+
+    /// Notes that a thread is not raised any more.
+    pub(crate) fn clear_ascent(&self, record: &RecordId) {
+        self.clear(record.0, flag::RAISED);
     }
 }

@@ -21,6 +21,7 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
+mod slots;
 mod slumber;
 mod strays;
 mod trees;
@@ -69,7 +70,13 @@ fn main() -> ExitCode {
             groups::list(mechanism, &mut trials);
         }
     }
-    for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
+    for (name, test) in [
+        safety::TESTS_OF_ROOT,
+        slots::TESTS_OF_ROOT,
+        choices::TESTS,
+        reluctance::TESTS,
+    ]
+    .concat() {
         add_for_root(&mut trials, name, test);
     }
     if scope::can_be_had() {

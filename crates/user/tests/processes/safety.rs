@@ -155,7 +155,7 @@ fn daemon_dies(mechanism: Mechanism, signal: i32) -> Result<(), String> {
 }
 
 /// Kills an engine in a process of its own, and its guardian.
-fn kill_both(daemon: u32) {
+pub fn kill_both(daemon: u32) {
     let guardian = support::children_of(daemon)[0];
     // Otherwise it might replace the guardian in between.
     support::freeze(daemon);
@@ -190,7 +190,7 @@ fn bound(mechanism: Mechanism, end: impl Fn(u32, &Path)) {
 }
 
 /// Starts an engine where another has been.
-fn next_engine(directory: &Path) -> UserEngine {
+pub fn next_engine(directory: &Path) -> UserEngine {
     let config = support::config(directory, None, None);
     let (_, engine) = support::start_engine(config, QUANTUM_NS).expect("the next engine starts");
     engine

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use prorata_user::{EngineError, Mechanism};
 
+use super::timetable::{self, Bulletin};
 use super::{MS, Program};
 
 /// What a helper is called; by this name it knows itself.
@@ -188,6 +189,7 @@ pub fn helper_entry() {
         }
         ["releaser-child", mechanism, ref pids @ ..] => release_without_power(mechanism, pids),
         ["daemon", mechanism, directory, ref pids @ ..] => daemon(mechanism, directory, pids),
+        ["slot-daemon", directory, ref pids @ ..] => slot_daemon(directory, pids),
         // Has so many children that sleep, and names them.
         ["crowd", children] => crowd(number(children)),
         // Manages three processes where descriptors suffice for two.
@@ -318,6 +320,26 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
         managed.expect("it can be managed");
     }
     println!("ready");
+    sleep_for_ever()
+}
+
+/// The same, as root, with a timetable in which each process has one column of 20 ms after another.
+/// One column stays free.
+fn slot_daemon(directory: &str, pids: &[&str]) -> ! {
+    let cpu = super::shared_cpu() as u32;
+    let config = super::config(directory.as_ref(), None, None);
+    let (dispatcher, engine) = super::start_engine(config, 20 * MS).expect("the engine starts");
+    let columns = pids.len() as u32 + 1;
+    let mut bulletin = Bulletin::open(directory.as_ref(), &[cpu], columns, 20);
+    for (column, pid) in (0..).zip(pids) {
+        let client = super::create_client(&dispatcher, pid, 1);
+        let pid = number(pid);
+        let managed = engine.manage(client, super::id_of(pid));
+        managed.expect("it can be managed");
+        bulletin.claim(0, column..column + 1, timetable::process(pid));
+    }
+    let mechanism = engine.set_timetable(Some(bulletin.reader()));
+    println!("{:?}", mechanism.expect("the keeper starts"));
     sleep_for_ever()
 }
 

@@ -7,6 +7,7 @@
 
 pub mod control_groups;
 pub mod helper;
+pub mod timetable;
 pub mod witness;
 mod world;
 
@@ -167,6 +168,12 @@ pub fn is_normal(pid: u32) -> bool {
     !stopped && !idle
 }
 
+/// Whether any thread of a process has a real-time policy.
+pub fn is_raised(pid: u32) -> bool {
+    let mut threads = threads_of(pid);
+    threads.any(|tid| policy_of(tid) & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO)
+}
+
 /// How many of these are normal.
 pub fn count_normal(programs: &[Program]) -> usize {
     let programs = programs.iter();
@@ -193,7 +200,7 @@ pub fn freeze(pid: u32) {
     });
 }
 
-fn threads_of(pid: u32) -> impl Iterator<Item = u32> {
+pub fn threads_of(pid: u32) -> impl Iterator<Item = u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
     tasks.map(|task| {
         let tid = task.expect("readable").file_name();

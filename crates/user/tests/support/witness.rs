@@ -73,7 +73,7 @@ fn longest_delay(dismissed: &AtomicBool) -> Duration {
 /// As the engine's own threads do, where that is permitted. Elsewhere both are ordinary
 /// threads.
 fn wake_promptly() {
-    let parameter = libc::sched_param { sched_priority: 1 };
+    let parameter = libc::sched_param { sched_priority: 3 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: `parameter` outlives the call, which only reads it.
     unsafe { libc::sched_setscheduler(0, policy, &parameter) };

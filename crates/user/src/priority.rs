@@ -1,0 +1,136 @@
+//! Real-time priorities, where they are permitted.
+//!
+//! ```text
+//!   4  the guardian: it must get the machine back from all below
+//!   3  keeper, decision thread, and the daemon's control thread: claims are made and freed
+//!      although all slots are taken (2005, Figure 3.2: the resource manager is above the slots)
+//!   2  the schedulee of a slot
+//!   0  all others
+//! ```
+
+use std::io;
+use std::sync::mpsc;
+
+use crate::scheduler::Policy;
+
+/// Of a schedulee in its slot.
+pub(crate) const SLOT: u32 = 2;
+/// Of the engine's threads.
+pub(crate) const ENGINE: u32 = 3;
+/// Of the guardian.
+pub(crate) const GUARDIAN: u32 = 4;
+
+const FIFO: Policy = Policy(libc::SCHED_FIFO as u32);
+
+/// How schedulees are raised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Raise {
+    /// With `SCHED_RESET_ON_FORK` where that can be cleared again.
+    pub(crate) policy: Policy,
+}
+
+impl Raise {
+    /// Finds out by a trial on an own thread, which only sleeps. `None`: nothing may be raised,
+    /// because this user may not put a thread, or the guardian, above it.
+    pub(crate) fn by_trial() -> io::Result<Option<Raise>> {
+        let (tell, told) = mpsc::sync_channel(1);
+        let (end, ended) = mpsc::channel::<()>();
+        let sleep = move || {
+            let _ = tell.send(rustix::thread::gettid().as_raw_pid() as u32);
+            // Fails when the trial is over.
+            let _ = ended.recv();
+        };
+        let thread = std::thread::Builder::new()
+            .name("raise-trial".into())
+            .spawn(sleep)?;
+        let there_and_back = |tid: u32, policy: Policy| {
+            let before = Policy::of(tid)?;
+            policy.set_at(tid, GUARDIAN)?;
+            before.set(tid)
+        };
+        let raise = told.recv().ok().and_then(|tid| {
+            there_and_back(tid, FIFO).ok()?;
+            let may_clear = there_and_back(tid, FIFO.reset_on_fork()).is_ok();
+            let policy = if may_clear { FIFO.reset_on_fork() } else { FIFO };
+            Some(Raise { policy })
+        });
+        drop(end);
+        let _ = thread.join();
+        Ok(raise)
+    }
+
+    /// Whether a thread with this policy and priority was raised, or inherited that.
+    pub(crate) fn is_of_slot(policy: Policy, priority: u32) -> bool {
+        policy.class() == FIFO.class() && priority == SLOT
+    }
+}
+
+/// A thread's real-time priority. Cost: about 0.2 us.
+pub(crate) fn of(tid: u32) -> io::Result<u32> {
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` outlives the call, which writes it.
+    let result = unsafe { libc::sched_getparam(tid as libc::pid_t, &mut parameter) };
+    match result {
+        0 => Ok(parameter.sched_priority as u32),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has the calling thread run before the schedulees of slots, where this user may do so. The
+/// daemon's thread that takes claims needs that: all slots may be taken.
+pub fn outrank_slots() {
+    wake_promptly(ENGINE);
+}
+
+/// Has this thread run as soon as it wakes: with this real-time priority or the highest below that
+/// is permitted, else with the shortest slice, which gives it an early deadline (Linux 6.12 and
+/// later).
+pub(crate) fn wake_promptly(priority: u32) {
+    let mut permitted = (1..=priority).rev();
+    if permitted.any(|priority| FIFO.reset_on_fork().set_at(0, priority).is_ok()) {
+        return;
+    }
+    // As `struct sched_attr` in sched_setattr(2), first version.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        slice_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    // SAFETY: takes and returns plain numbers; 0 is this process.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice,
+        priority: 0,
+        slice_ns: 100_000,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: `attributes` outlives the call, has the size that it states and
+    // is only read. Older kernels ignore the slice.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trial_changes_nothing_and_repeats_its_answer() {
+        let me = rustix::thread::gettid().as_raw_pid() as u32;
+        let before = (Policy::of(me).expect("we exist"), of(me).expect("we exist"));
+        let first = Raise::by_trial().expect("threads can be had");
+        assert_eq!(Raise::by_trial().expect("threads can be had"), first);
+        let after = (Policy::of(me).expect("we exist"), of(me).expect("we exist"));
+        assert_eq!(after, before);
+    }
+}

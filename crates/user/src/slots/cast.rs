@@ -1,0 +1,288 @@
+//! Which threads play the parts of the timetable: found by the decision thread, raised by the keeper.
+//!
+//! Only what this engine manages is ever raised, told from later processes of the same number by the
+//! start time, and only for a claim of its own user or of root: the gift of another user is not.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prorata_core::slots::claim::Schedulee;
+
+use super::Play;
+use crate::decision::DecisionThread;
+use crate::process::Process;
+use crate::process_id::{Handle, ProcessId};
+use crate::procfs;
+use crate::scheduler;
+use crate::threads::SharedThreads;
+use crate::tree::Tree;
+
+/// Most processes of all parts together. Those beyond are not raised.
+const MOST_MEMBERS: usize = 4096;
+
+/// Most parts whose time without a CPU is measured, which takes a descriptor each.
+const MOST_MEASURED: usize = 64;
+
+/// A schedulee, and the user of the claim.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Part {
+    pub(crate) schedulee: Schedulee,
+    pub(crate) user: u32,
+}
+
+/// A process that plays a part, or only one thread of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) id: ProcessId,
+    pub(crate) threads: SharedThreads,
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) only: Option<u32>,
+}
+
+impl Member {
+    /// CPU time used so far. Cost: 0.2 us.
+    pub(crate) fn clock_ns(&self) -> u64 {
+        let clock = match self.only {
+            Some(tid) => scheduler::thread_cpu_time_ns(tid),
+            None => scheduler::cpu_time_ns(self.id.pid),
+        };
+        clock.unwrap_or(0)
+    }
+
+    /// Whether its first thread, or its only one, waits for a CPU. Cost: 5 us.
+    pub(crate) fn is_runnable(&self) -> bool {
+        let tid = self.only.unwrap_or(self.id.pid);
+        procfs::thread_stat(self.id.pid, tid).is_ok_and(|stat| stat.is_runnable())
+    }
+}
+
+/// The processes of a part. None: it stays with the fallback.
+#[derive(Debug)]
+pub(crate) struct Role {
+    pub(crate) part: Part,
+    pub(crate) members: Vec<Member>,
+    /// `/proc/PID/task/TID/schedstat` of its only thread.
+    waits: Option<File>,
+}
+
+impl Role {
+    fn new(part: Part, members: Vec<Member>, measured: &mut usize) -> Self {
+        let only_thread = match members[..] {
+            [ref member] => {
+                let is_alone = procfs::stat(member.id.pid).is_ok_and(|stat| stat.threads == 1);
+                member.only.or(is_alone.then_some(member.id.pid))
+            }
+            _ => None,
+        };
+        let waits = only_thread
+            .filter(|_| *measured < MOST_MEASURED)
+            .and_then(|tid| {
+                let pid = members[0].id.pid;
+                File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()
+            });
+        *measured += usize::from(waits.is_some());
+        Self {
+            part,
+            members,
+            waits,
+        }
+    }
+
+    pub(crate) fn clock_ns(&self) -> u64 {
+        self.members.iter().map(Member::clock_ns).sum()
+    }
+
+    /// How long its thread has waited for CPUs in its life, if it has one thread. Cost: 1 us.
+    pub(crate) fn waited_ns(&self) -> Option<u64> {
+        let mut buffer = [0; 80];
+        let length = self.waits.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..length]).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// All roles, in the order of their parts.
+#[derive(Default, Debug)]
+pub(crate) struct Cast {
+    roles: Vec<Arc<Role>>,
+}
+
+impl Cast {
+    pub(crate) fn role(&self, part: Part) -> Option<&Arc<Role>> {
+        let place = self.roles.binary_search_by_key(&part, |role| role.part);
+        Some(&self.roles[place.ok()?])
+    }
+}
+
+/// What decision thread and keeper tell each other. The lock is held for a move only.
+#[derive(Default, Debug)]
+pub(crate) struct Casting {
+    cast: Mutex<Option<Cast>>,
+}
+
+impl Casting {
+    fn put(&self, cast: Cast) {
+        let before = self.lock().replace(cast);
+        drop(before);
+    }
+
+    /// The cast since this was asked last, if there is a new one.
+    pub(crate) fn take(&self) -> Option<Cast> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cast>> {
+        self.cast.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The decision thread's side.
+#[derive(Default, Debug)]
+pub(crate) struct Director {
+    parts: Vec<Part>,
+    /// None while no timetable is enforced.
+    play: Option<Arc<Play>>,
+    /// As cast last.
+    roles: Vec<Arc<Role>>,
+}
+
+impl DecisionThread {
+    /// Casts for the keeper of this play from now on, or for none.
+    pub(crate) fn direct(&mut self, play: Option<Arc<Play>>) {
+        self.director.play = play;
+        self.director.parts.clear();
+        self.tree.recast_due = true;
+        self.recast();
+    }
+
+    /// Casts these parts from now on, if they are those of the present play.
+    pub(crate) fn cast_parts(&mut self, parts: Vec<Part>, play: &Arc<Play>) {
+        let present = self.director.play.as_ref();
+        if present.is_some_and(|present| Arc::ptr_eq(present, play)) {
+            self.director.parts = parts;
+            self.tree.recast_due = true;
+        }
+    }
+
+    /// Finds the processes of all parts, if any may have changed.
+    pub(crate) fn recast(&mut self) {
+        if !std::mem::take(&mut self.tree.recast_due) {
+            return;
+        }
+        let mut left = MOST_MEMBERS;
+        let parts = self.director.parts.iter().map(|&part| {
+            let mut members = members(&self.tree, part);
+            members.truncate(left);
+            left -= members.len();
+            (part, members)
+        });
+        let parts: Vec<(Part, Vec<Member>)> = parts.collect();
+        if self.director.has_cast(&parts) {
+            return;
+        }
+        let mut measured = 0;
+        let roles = parts.into_iter();
+        let roles = roles.map(|(part, members)| Arc::new(Role::new(part, members, &mut measured)));
+        let roles: Vec<Arc<Role>> = roles.collect();
+        let before = std::mem::replace(&mut self.director.roles, roles);
+        for role in &before {
+            for member in &role.members {
+                if !self.director.names(member) {
+                    self.tree.uncast(member.id);
+                }
+            }
+        }
+        for role in &self.director.roles {
+            for member in &role.members {
+                let mut threads = member.threads.lock();
+                threads.refresh(&mut self.tree.journal);
+                threads.cast(&mut self.tree.journal);
+            }
+        }
+        if let Some(play) = &self.director.play {
+            let roles = self.director.roles.clone();
+            play.casting.put(Cast { roles });
+        }
+    }
+}
+
+impl Director {
+    /// Has the keeper end, because the decision thread does.
+    pub(crate) fn end(&self) {
+        if let Some(play) = &self.play {
+            play.end();
+        }
+    }
+
+    fn has_cast(&self, parts: &[(Part, Vec<Member>)]) -> bool {
+        let same = |(role, (part, members)): (&Arc<Role>, &(Part, Vec<Member>))| {
+            let mut both = role.members.iter().zip(members);
+            role.part == *part
+                && role.members.len() == members.len()
+                && both.all(|(one, other)| one.id == other.id && one.threads.is(&other.threads))
+        };
+        self.roles.len() == parts.len() && self.roles.iter().zip(parts).all(same)
+    }
+
+    /// Whether a process has any part.
+    fn names(&self, member: &Member) -> bool {
+        let mut members = self.roles.iter().flat_map(|role| &role.members);
+        members.any(|other| other.threads.is(&member.threads))
+    }
+}
+
+impl Tree {
+    fn uncast(&mut self, id: ProcessId) {
+        let Some((client, journal)) = self
+            .owners
+            .get(&id.pid)
+            .copied()
+            .and_then(|owner| self.with_journal(owner))
+        else {
+            return;
+        };
+        let mut processes = client.processes.iter_mut();
+        if let Some(process) = processes.find(|process| process.id == id) {
+            process.uncast(journal.table());
+        }
+    }
+}
+
+/// The processes of a part that may be raised for it.
+fn members(tree: &Tree, part: Part) -> Vec<Member> {
+    let (client, only) = match part.schedulee {
+        Schedulee::Client(id) => (Some(id), None),
+        Schedulee::Process { pid, .. } => (tree.owners.get(&pid).copied(), None),
+        Schedulee::Thread { tid, .. } => {
+            let pid = procfs::process_of_thread(tid).ok();
+            let owner = pid.and_then(|pid| tree.owners.get(&pid).copied());
+            (owner, Some(tid))
+        }
+    };
+    let client = client.and_then(|id| tree.client(id));
+    let Some(client) = client.filter(|client| !client.suspended) else {
+        return Vec::new();
+    };
+    let is_meant = |process: &&Process| match part.schedulee {
+        Schedulee::Client(_) => true,
+        Schedulee::Process { pid, started } => {
+            process.id.pid == pid && process.id.start_time_ticks == started
+        }
+        Schedulee::Thread { tid, started } => procfs::thread_stat(process.id.pid, tid)
+            .is_ok_and(|stat| stat.start_time_ticks == started),
+    };
+    let may_be_raised = |process: &&Process| {
+        !process.out_of_reach
+            && (part.user == 0 || procfs::real_uid(process.id.pid) == Some(part.user))
+    };
+    let processes = client.processes.iter();
+    let processes = processes.filter(is_meant).filter(may_be_raised);
+    let member = |process: &Process| Member {
+        id: process.id,
+        threads: process.threads.clone(),
+        handle: process.handle.clone(),
+        only,
+    };
+    processes.map(member).collect()
+}

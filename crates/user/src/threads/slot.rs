@@ -1,0 +1,336 @@
+//! What slots do to threads: a schedulee is bound to the CPU of its slot, and raised above all that
+//! is ordinary where that is permitted (2005, 3.1).
+
+use std::io;
+
+use rustix::process::Signal;
+use rustix::thread::CpuSet;
+
+use super::{Binding, Heritage, Thread, Threads};
+use crate::priority::{self, Raise, SLOT};
+use crate::process_id::Handle;
+use crate::reach::Target;
+use crate::scheduler::{self, Policy};
+use crate::table::{Journal, Table};
+
+/// Bindings that children may have inherited and that are remembered: one for each set of CPUs that
+/// a schedulee has at a time, the oldest forgotten first.
+const MOST_BINDINGS: usize = 8;
+
+/// A thread that is raised, and what it has without that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ascent {
+    pub(crate) own_policy: Policy,
+    pub(crate) own_priority: u32,
+    pub(crate) binding: Binding,
+}
+
+impl Ascent {
+    /// Lowers the thread, which gets its own policy and CPUs back unless it has chosen others since.
+    pub(crate) fn undo(&self, target: Target<'_>) -> io::Result<()> {
+        self.lower_to(target, self.own_policy, &self.binding.own)
+    }
+
+    fn lower_to(&self, target: Target<'_>, policy: Policy, cpus: &CpuSet) -> io::Result<()> {
+        let now = current(target.tid)?;
+        let was_raised = Raise::is_of_slot(now.0, now.1);
+        if was_raised && now != (self.own_policy, self.own_priority) {
+            let own_priority = match policy.is_real_time() {
+                true => self.own_priority,
+                false => 0,
+            };
+            target.set_priority(now, (policy, own_priority))?;
+        } else if now.0.is_fair() && policy.is_idle() && !now.0.is_idle() {
+            target.set_policy(now.0, policy)?;
+        }
+        let now = scheduler::affinity(target.tid)?;
+        if now == self.binding.ours && now != *cpus {
+            target.set_affinity(&now, cpus)?;
+        }
+        Ok(())
+    }
+}
+
+/// The policy and the real-time priority of a thread.
+fn current(tid: u32) -> io::Result<(Policy, u32)> {
+    let policy = Policy::of(tid)?;
+    let priority = match policy.is_real_time() {
+        true => priority::of(tid)?,
+        false => 0,
+    };
+    Ok((policy, priority))
+}
+
+/// The place for what slots do to a thread. Made before the first slot, so that nothing is allocated
+/// at a boundary.
+#[derive(Debug)]
+pub(super) struct InSlot {
+    is_raised: bool,
+    /// As of the last slot, and as in the table.
+    ascent: Ascent,
+}
+
+impl InSlot {
+    fn new() -> Self {
+        let nowhere = Binding {
+            own: CpuSet::new(),
+            ours: CpuSet::new(),
+        };
+        Self {
+            is_raised: false,
+            ascent: Ascent {
+                own_policy: Policy::OTHER,
+                own_priority: 0,
+                binding: nowhere,
+            },
+        }
+    }
+}
+
+impl Thread {
+    /// What it has without the slot that it is in.
+    pub(super) fn raised(&self) -> Option<&Ascent> {
+        let slot = self.slot.as_deref().filter(|slot| slot.is_raised)?;
+        Some(&slot.ascent)
+    }
+
+    /// The CPUs that it may use, or will when its slot ends.
+    pub(super) fn cpus_outside_slots(&self) -> io::Result<CpuSet> {
+        match self.raised() {
+            None => scheduler::affinity(self.tid),
+            Some(ascent) => Ok(match &self.binding {
+                Some(binding) => binding.ours,
+                None => ascent.binding.own,
+            }),
+        }
+    }
+
+    /// What it has outside of the slot on `cpus` that begins, and `None` if it may use none of them.
+    fn ascent_to(&self, cpus: &[u32], is_idle: bool) -> io::Result<Option<Ascent>> {
+        let outside = self.cpus_outside_slots()?;
+        let own = match &self.binding {
+            Some(binding) if binding.ours == outside => binding.own,
+            _ => outside,
+        };
+        let mut ours = CpuSet::new();
+        let permitted = cpus.iter().filter(|&&cpu| own.is_set(cpu as usize));
+        permitted.for_each(|&cpu| ours.set(cpu as usize));
+        if ours.count() == 0 {
+            return Ok(None);
+        }
+        let (own_policy, own_priority) = match self.raised() {
+            Some(ascent) => (ascent.own_policy, ascent.own_priority),
+            None => match current(self.tid)? {
+                (now, _) if now.is_idle() && is_idle => (self.own, 0),
+                now => now,
+            },
+        };
+        let binding = Binding { own, ours };
+        Ok(Some(Ascent {
+            own_policy,
+            own_priority,
+            binding,
+        }))
+    }
+
+    /// Binds and raises it as its record says by now.
+    fn ascend(&self, target: Target<'_>, ascent: &Ascent, raise: Option<Raise>) -> io::Result<()> {
+        let now = scheduler::affinity(self.tid)?;
+        if now != ascent.binding.ours {
+            target.set_affinity(&now, &ascent.binding.ours)?;
+        }
+        let now = current(self.tid)?;
+        let own = ascent.own_policy;
+        let is_lower = own.is_fair() || own.is_real_time() && ascent.own_priority < SLOT;
+        match raise {
+            Some(raise) if is_lower && now != (raise.policy, SLOT) => {
+                target.set_priority(now, (raise.policy, SLOT))
+            }
+            None if now.0.is_idle() && !own.is_idle() => target.set_policy(now.0, own),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Threads {
+    /// Lets the keeper raise threads from now on.
+    pub(crate) fn cast(&mut self, journal: &mut Journal) {
+        self.is_cast = true;
+        self.slot_bindings.reserve_exact(MOST_BINDINGS);
+        self.prepare(journal);
+    }
+
+    pub(crate) fn is_cast(&self) -> bool {
+        self.is_cast
+    }
+
+    /// Makes the places for what slots do. Threads without a record, since the table is full, are not
+    /// raised.
+    pub(super) fn prepare(&mut self, journal: &mut Journal) {
+        for index in 0..self.list.len() {
+            if self.list[index].slot.is_none() && self.record_of(index, journal).is_some() {
+                self.list[index].slot = Some(Box::new(InSlot::new()));
+            }
+        }
+    }
+
+    /// Lowers what is raised, and lets the keeper raise nothing any more.
+    pub(crate) fn uncast(&mut self, process: &Handle, table: &Table) {
+        self.is_cast = false;
+        self.lower(process, None, table);
+    }
+
+    /// Binds all threads, or only one, to the CPUs of a slot, as far as they may use them, and raises
+    /// them. Threads that are raised already move. Does nothing unless the process is cast. Returns
+    /// whether any thread is raised.
+    pub(crate) fn raise(
+        &mut self,
+        process: &Handle,
+        only: Option<u32>,
+        cpus: &[u32],
+        raise: Option<Raise>,
+        table: &Table,
+    ) -> bool {
+        if !self.is_cast {
+            return false;
+        }
+        for index in 0..self.list.len() {
+            let thread = &self.list[index];
+            let tid = thread.tid;
+            if only.is_some_and(|only| only != tid) {
+                continue;
+            }
+            let ascent = match thread.ascent_to(cpus, self.idle) {
+                Ok(Some(ascent)) => ascent,
+                Ok(None) | Err(_) => {
+                    self.lower(process, Some(tid), table);
+                    continue;
+                }
+            };
+            self.raise_one(index, process, ascent, raise, table);
+        }
+        self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
+        if self.in_slot && self.stopped {
+            let _ = process.signal(Signal::CONT);
+        }
+        self.in_slot
+    }
+
+    fn raise_one(
+        &mut self,
+        index: usize,
+        process: &Handle,
+        ascent: Ascent,
+        raise: Option<Raise>,
+        table: &Table,
+    ) {
+        let thread = &mut self.list[index];
+        let (Some(slot), Some(record)) = (&mut thread.slot, &thread.record) else {
+            return;
+        };
+        let is_noted = slot.ascent == ascent;
+        if slot.is_raised && is_noted {
+            return;
+        }
+        match is_noted {
+            true => table.mark_ascent(record),
+            false => table.keep_ascent(record, &ascent),
+        }
+        let binding = ascent.binding;
+        slot.ascent = ascent.clone();
+        slot.is_raised = true;
+        if !self.slot_bindings.contains(&binding) {
+            if self.slot_bindings.len() == MOST_BINDINGS {
+                self.slot_bindings.remove(0);
+            }
+            self.slot_bindings.push(binding);
+        }
+        let thread = &self.list[index];
+        let target = self.target(process, thread.tid);
+        if thread.ascend(target, &ascent, raise).is_err() {
+            self.lower(process, Some(self.list[index].tid), table);
+        }
+    }
+
+    /// Gives all threads, or only one, what they have outside of slots. What is refused stays noted.
+    pub(crate) fn lower(&mut self, process: &Handle, only: Option<u32>, table: &Table) {
+        for index in 0..self.list.len() {
+            let thread = &self.list[index];
+            if only.is_some_and(|only| only != thread.tid) {
+                continue;
+            }
+            let Some(ascent) = thread.raised() else {
+                continue;
+            };
+            let own = ascent.own_policy;
+            let policy = match self.idle && own.is_fair() {
+                true => own.demoted(),
+                false => own,
+            };
+            let cpus = match &thread.binding {
+                Some(binding) => binding.ours,
+                None => ascent.binding.own,
+            };
+            let target = self.target(process, thread.tid);
+            let lowered = ascent.lower_to(target, policy, &cpus);
+            let is_gone = lowered
+                .as_ref()
+                .is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH));
+            if lowered.is_err() && !is_gone {
+                continue;
+            }
+            let thread = &mut self.list[index];
+            if let Some(slot) = &mut thread.slot {
+                slot.is_raised = false;
+            }
+            if let Some(record) = &thread.record {
+                table.clear_ascent(record);
+            }
+        }
+        let was_in_slot = self.in_slot;
+        self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
+        if was_in_slot && !self.in_slot && self.stopped {
+            let _ = process.signal(Signal::STOP);
+        }
+    }
+
+    /// Whether any thread is raised.
+    pub(crate) fn are_in_slot(&self) -> bool {
+        self.in_slot
+    }
+
+    /// Notes it if a newly listed thread inherited the policy and priority of a slot. It is lowered
+    /// with the others.
+    pub(super) fn inherits_raise(
+        &mut self,
+        index: usize,
+        now: Policy,
+        heritage: &Heritage,
+        journal: &mut Journal,
+    ) -> bool {
+        let tid = self.list[index].tid;
+        let is_raised = now.is_real_time()
+            && priority::of(tid).is_ok_and(|priority| Raise::is_of_slot(now, priority));
+        let Some(ours) = is_raised.then(|| scheduler::affinity(tid).ok()).flatten() else {
+            return false;
+        };
+        let inherited = heritage.bindings.iter().find(|b| b.ours == ours);
+        let binding = inherited.copied().unwrap_or(Binding { own: ours, ours });
+        let ascent = Ascent {
+            own_policy: heritage.own,
+            own_priority: 0,
+            binding,
+        };
+        let Some(record) = self.record_of(index, journal) else {
+            return false;
+        };
+        let table = journal.table();
+        table.keep_ascent(record, &ascent);
+        self.list[index].slot = Some(Box::new(InSlot {
+            is_raised: true,
+            ascent,
+        }));
+        self.in_slot = true;
+        true
+    }
+}
