@@ -21,6 +21,8 @@ pub(crate) struct Enforcement {
     /// What is used where `SCHED_IDLE` is preferred and does not work now. Found out when it is
     /// needed first.
     substitute: Option<Mechanism>,
+    /// Control groups are not used: slots treat each process by itself.
+    pub(crate) keeps_slots: bool,
     /// The preferred one or the substitute.
     mechanism: Mechanism,
     /// Made when it is needed first.
@@ -53,6 +55,7 @@ impl Enforcement {
         Ok(Self {
             preferred,
             substitute: None,
+            keeps_slots: false,
             mechanism: preferred,
             control_groups,
             any_lacks_right: false,
@@ -213,9 +216,13 @@ impl Enforcement {
 
     /// The preferred mechanism, or the substitute where `SCHED_IDLE` is preferred and does not work.
     fn mechanism_if(&mut self, tree: &Tree, idle_works: bool) -> Mechanism {
-        match self.preferred {
+        let mechanism = match self.preferred {
             Mechanism::Idle if !idle_works => self.substitute(tree),
             preferred => preferred,
+        };
+        match self.keeps_slots && mechanism.uses_groups() {
+            true => Mechanism::Stop,
+            false => mechanism,
         }
     }
 

@@ -244,7 +244,8 @@ impl Process {
 
     /// Whether continuing it discards a stop signal of its user.
     pub(crate) fn is_stopped_by_signal(&self) -> bool {
-        self.threads.lock().stopped
+        let threads = self.threads.lock();
+        threads.stopped || threads.is_stopped_by_slot()
     }
 
     pub(crate) fn is_stopped_by_us(&self) -> bool {
@@ -254,7 +255,7 @@ impl Process {
     pub(crate) fn is_held_down(&self) -> bool {
         self.held_by_group != Treatment::Normal || {
             let threads = self.threads.lock();
-            threads.stopped || threads.is_idle()
+            threads.stopped || threads.is_idle() || threads.is_stopped_by_slot()
         }
     }
 
@@ -271,7 +272,7 @@ impl Process {
             return;
         }
         let mut threads = self.threads.lock();
-        if threads.stopped && !threads.are_in_slot() && !stat.is_stopped() {
+        if threads.is_stopped() && !stat.is_stopped() {
             let _ = self.handle.signal(Signal::STOP);
         }
         if threads.was_promoted_by_others(stat) {
@@ -312,13 +313,14 @@ impl Process {
     /// Leaves a process alone that its user stopped: the engine must not continue it later. If
     /// its user continues it, the client counts as defied and is treated again.
     fn stop(&mut self, journal: &mut Journal) -> Result<(), Failure> {
-        if self.is_stopped_by_signal() {
+        if self.threads.lock().stopped {
             return Ok(());
         }
-        if self.look()?.is_stopped() {
-            return Ok(());
-        }
+        let is_stopped = self.look()?.is_stopped();
         let mut threads = self.threads.lock();
+        if is_stopped && !threads.is_stopped_by_slot() {
+            return Ok(());
+        }
         journal.mark(threads.record(), flag::STOPPED);
         // In its slot it runs, and stops at the slot's end.
         if !threads.are_in_slot()
@@ -389,8 +391,14 @@ impl Process {
 
 fn go_on(threads: &mut Threads, process: &Handle, journal: &Journal) -> Result<(), Failure> {
     if threads.stopped {
-        process.signal(Signal::CONT)?;
         threads.stopped = false;
+        if threads.is_stopped_by_slot() {
+            return Ok(());
+        }
+        if let Err(error) = process.signal(Signal::CONT) {
+            threads.stopped = true;
+            return Err(error.into());
+        }
         journal.clear(threads.record(), flag::STOPPED);
     }
     Ok(())

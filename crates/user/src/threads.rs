@@ -5,13 +5,14 @@
 //! what its turns demand, and the keeper of slots. The stronger holds: a thread that is raised in its
 //! slot gets what a turn demands when the slot ends.
 
+mod rival;
 mod slot;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::CpuSet;
 
-use crate::process::Failure;
+use crate::process::{Failure, Treatment};
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
 use crate::reach::Target;
@@ -120,6 +121,8 @@ pub(crate) struct Threads {
     is_cast: bool,
     /// Some thread is raised.
     in_slot: bool,
+    /// It gives way to the schedulee of another client's slot.
+    by_slot: Treatment,
     /// Bindings in slots, as long as a child may have inherited them.
     slot_bindings: Vec<Binding>,
 }
@@ -144,6 +147,7 @@ impl Threads {
             stopped: false,
             is_cast: false,
             in_slot: false,
+            by_slot: Treatment::Normal,
             slot_bindings: Vec::new(),
         };
         threads.list.push(Thread {
@@ -171,7 +175,10 @@ impl Threads {
 
     /// Whether there are deeds to undo.
     pub(crate) fn are_touched(&self) -> bool {
-        self.idle || self.in_slot || self.list.iter().any(|thread| thread.binding.is_some())
+        self.idle
+            || self.in_slot
+            || self.by_slot != Treatment::Normal
+            || self.list.iter().any(|thread| thread.binding.is_some())
     }
 
     /// CPUs that the first thread may use by itself.
@@ -330,7 +337,7 @@ impl Threads {
                 continue;
             }
             let Ok(now) = Policy::of(tid) else { continue };
-            if now.is_idle() && !already {
+            if now.is_idle() && !already && self.by_slot != Treatment::Idle {
                 self.set_own(index, now, journal);
             }
             if now.is_idle() || !now.is_fair() {
@@ -350,6 +357,16 @@ impl Threads {
         process: &Handle,
         journal: &mut Journal,
     ) -> Result<(), Failure> {
+        if self.by_slot != Treatment::Idle {
+            self.leave_idle(process)?;
+            journal.clear(self.record(), flag::IDLE);
+        }
+        self.idle = false;
+        self.idle_lately = true;
+        Ok(())
+    }
+
+    fn leave_idle(&self, process: &Handle) -> Result<(), Failure> {
         let mut result = Ok(());
         for Thread { tid, own, .. } in &self.list {
             if let Ok(now) = Policy::of(*tid)
@@ -359,11 +376,7 @@ impl Threads {
                 result = result.and(change(self.target(process, *tid).set_policy(now, *own)));
             }
         }
-        result?;
-        self.idle = false;
-        self.idle_lately = true;
-        journal.clear(self.record(), flag::IDLE);
-        Ok(())
+        result
     }
 
     fn target<'a>(&self, process: &'a Handle, tid: u32) -> Target<'a> {

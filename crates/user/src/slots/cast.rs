@@ -7,9 +7,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prorata_core::ids::ClientId;
 use prorata_core::slots::claim::Schedulee;
 
-use super::Play;
+use super::{Play, SlotMechanism};
+use crate::client::Client;
 use crate::decision::DecisionThread;
 use crate::process::Process;
 use crate::process_id::{Handle, ProcessId};
@@ -31,9 +33,13 @@ pub(crate) struct Part {
     pub(crate) user: u32,
 }
 
+/// Most processes that give way to the schedulees of others.
+const MOST_RIVALS: usize = 256;
+
 /// A process that plays a part, or only one thread of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
+    pub(crate) client: ClientId,
     pub(crate) id: ProcessId,
     pub(crate) threads: SharedThreads,
     pub(crate) handle: Arc<Handle>,
@@ -103,9 +109,11 @@ impl Role {
 }
 
 /// All roles, in the order of their parts.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Cast {
     roles: Vec<Arc<Role>>,
+    /// Processes that give way where nothing is raised.
+    pub(crate) rivals: Vec<Member>,
 }
 
 impl Cast {
@@ -143,8 +151,8 @@ pub(crate) struct Director {
     parts: Vec<Part>,
     /// None while no timetable is enforced.
     play: Option<Arc<Play>>,
-    /// As cast last.
-    roles: Vec<Arc<Role>>,
+    /// As of the last time.
+    cast: Cast,
 }
 
 impl DecisionThread {
@@ -178,33 +186,61 @@ impl DecisionThread {
             (part, members)
         });
         let parts: Vec<(Part, Vec<Member>)> = parts.collect();
-        if self.director.has_cast(&parts) {
+        let rivals = match &self.director.play {
+            Some(play) if play.mechanism != SlotMechanism::Raise && left < MOST_MEMBERS => {
+                rivals(&self.tree, play.mechanism)
+            }
+            _ => Vec::new(),
+        };
+        let before = &self.director.cast;
+        if before.has_parts(&parts) && are_same(&before.rivals, &rivals) {
             return;
         }
+        self.enforcement.keeps_slots = left < MOST_MEMBERS;
         let mut measured = 0;
         let roles = parts.into_iter();
         let roles = roles.map(|(part, members)| Arc::new(Role::new(part, members, &mut measured)));
-        let roles: Vec<Arc<Role>> = roles.collect();
-        let before = std::mem::replace(&mut self.director.roles, roles);
-        for role in &before {
-            for member in &role.members {
-                if !self.director.names(member) {
-                    self.tree.uncast(member.id);
-                }
+        let roles = roles.collect();
+        let before = std::mem::replace(&mut self.director.cast, Cast { roles, rivals });
+        for member in before.members() {
+            if !self.director.cast.names(member) {
+                self.tree.uncast(member.id);
             }
         }
-        for role in &self.director.roles {
-            for member in &role.members {
-                let mut threads = member.threads.lock();
-                threads.refresh(&mut self.tree.journal);
-                threads.cast(&mut self.tree.journal);
-            }
+        for member in self.director.cast.members() {
+            let mut threads = member.threads.lock();
+            threads.refresh(&mut self.tree.journal);
+            threads.cast(&mut self.tree.journal);
         }
         if let Some(play) = &self.director.play {
-            let roles = self.director.roles.clone();
-            play.casting.put(Cast { roles });
+            play.casting.put(self.director.cast.clone());
         }
     }
+}
+
+impl Cast {
+    fn has_parts(&self, parts: &[(Part, Vec<Member>)]) -> bool {
+        let same = |(role, (part, members)): (&Arc<Role>, &(Part, Vec<Member>))| {
+            role.part == *part && are_same(&role.members, members)
+        };
+        self.roles.len() == parts.len() && self.roles.iter().zip(parts).all(same)
+    }
+
+    /// All processes that slots concern.
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        let roles = self.roles.iter().flat_map(|role| &role.members);
+        roles.chain(&self.rivals)
+    }
+
+    fn names(&self, member: &Member) -> bool {
+        self.members()
+            .any(|other| other.threads.is(&member.threads))
+    }
+}
+
+fn are_same(some: &[Member], others: &[Member]) -> bool {
+    let mut both = some.iter().zip(others);
+    some.len() == others.len() && both.all(|(one, other)| one.threads.is(&other.threads))
 }
 
 impl Director {
@@ -213,22 +249,6 @@ impl Director {
         if let Some(play) = &self.play {
             play.end();
         }
-    }
-
-    fn has_cast(&self, parts: &[(Part, Vec<Member>)]) -> bool {
-        let same = |(role, (part, members)): (&Arc<Role>, &(Part, Vec<Member>))| {
-            let mut both = role.members.iter().zip(members);
-            role.part == *part
-                && role.members.len() == members.len()
-                && both.all(|(one, other)| one.id == other.id && one.threads.is(&other.threads))
-        };
-        self.roles.len() == parts.len() && self.roles.iter().zip(parts).all(same)
-    }
-
-    /// Whether a process has any part.
-    fn names(&self, member: &Member) -> bool {
-        let mut members = self.roles.iter().flat_map(|role| &role.members);
-        members.any(|other| other.threads.is(&member.threads))
     }
 }
 
@@ -278,11 +298,34 @@ fn members(tree: &Tree, part: Part) -> Vec<Member> {
     };
     let processes = client.processes.iter();
     let processes = processes.filter(is_meant).filter(may_be_raised);
-    let member = |process: &Process| Member {
+    processes
+        .map(|process| member(client, process, only))
+        .collect()
+}
+
+/// The processes that give way to schedulees of other clients.
+fn rivals(tree: &Tree, mechanism: SlotMechanism) -> Vec<Member> {
+    let gives_way = |client: &&Client| {
+        // What nobody named is never stopped.
+        !client.suspended && !(client.gives_way && mechanism == SlotMechanism::Stop)
+    };
+    let returns = |process: &&Process| {
+        !process.out_of_reach && !(process.captive && mechanism == SlotMechanism::Lower)
+    };
+    let clients = tree.clients().filter(gives_way);
+    let rivals = clients.flat_map(|client| {
+        let processes = client.processes.iter().filter(returns);
+        processes.map(move |process| member(client, process, None))
+    });
+    rivals.take(MOST_RIVALS).collect()
+}
+
+fn member(client: &Client, process: &Process, only: Option<u32>) -> Member {
+    Member {
+        client: client.id,
         id: process.id,
         threads: process.threads.clone(),
         handle: process.handle.clone(),
         only,
-    };
-    processes.map(member).collect()
+    }
 }

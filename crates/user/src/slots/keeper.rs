@@ -22,6 +22,7 @@ use super::tally::{SlotReport, Tally, add};
 use super::{Part, SlotMechanism};
 use crate::events::CommandSender;
 use crate::priority::{self, Raise};
+use crate::process::Treatment;
 use crate::table::Table;
 use crate::time::{MILLISECOND_NS, monotonic_ns};
 
@@ -86,6 +87,7 @@ impl Keeper {
         commands: CommandSender,
     ) -> io::Result<Keeper> {
         let stage = Stage {
+            mechanism: play.mechanism,
             rows: play.cpus.iter().map(|&cpu| Row::new(cpu)).collect(),
             cpus: Vec::with_capacity(play.cpus.len()),
             cast: Cast::default(),
@@ -265,6 +267,7 @@ impl Watch {
 
 /// What is raised, and what it takes to change that.
 struct Stage {
+    mechanism: SlotMechanism,
     rows: Vec<Row>,
     /// Work space.
     cpus: Vec<u32>,
@@ -286,6 +289,9 @@ impl Stage {
                 lower(role, &self.table);
             }
         }
+        if self.rows.iter().any(|row| !row.goes_on()) {
+            self.let_schedulees_go_on();
+        }
         for index in 0..self.rows.len() {
             let row = &mut self.rows[index];
             let goes_on = row.goes_on();
@@ -304,6 +310,16 @@ impl Stage {
                     tally.late.add(monotonic_ns().saturating_sub(begin_ns));
                 }
             }
+        }
+        self.treat_rivals();
+    }
+
+    /// Those that gave way until now.
+    fn let_schedulees_go_on(&self) {
+        let roles = self.rows.iter().filter_map(|row| row.next.as_ref());
+        for member in roles.flat_map(|role| &role.members) {
+            let mut threads = member.threads.lock();
+            threads.go_on(&member.handle, &self.table);
         }
     }
 
@@ -331,12 +347,35 @@ impl Stage {
         }
     }
 
+    /// Has rivals give way to the roles that have slots, or go on, where nothing is raised. A client
+    /// with a slot on any CPU gives way on none.
+    fn treat_rivals(&mut self) {
+        let how = match self.mechanism {
+            SlotMechanism::Raise => return,
+            SlotMechanism::Lower => Treatment::Idle,
+            SlotMechanism::Stop => Treatment::Stopped,
+        };
+        self.cpus.clear();
+        let has_slot = self.rows.iter().filter(|row| row.role.is_some());
+        self.cpus.extend(has_slot.map(|row| row.cpu));
+        for rival in &self.cast.rivals {
+            let roles = self.rows.iter().filter_map(|row| row.role.as_ref());
+            let mut plays = roles.flat_map(|role| &role.members);
+            let mut threads = rival.threads.lock();
+            match self.cpus.is_empty() || plays.any(|member| member.client == rival.client) {
+                true => threads.go_on(&rival.handle, &self.table),
+                false => threads.give_way(&rival.handle, how, &self.cpus, &self.table),
+            }
+        }
+    }
+
     fn lower_all(&mut self) {
         for row in &mut self.rows {
             if let Some(role) = row.role.take() {
                 lower(&role, &self.table);
             }
         }
+        self.treat_rivals();
     }
 }
 

@@ -80,8 +80,7 @@ impl Journal {
 
     /// Notes a deed, before it is done.
     pub(crate) fn mark(&self, record: &RecordId, flags: u32) {
-        let record = &self.table.records()[record.0 as usize];
-        record.flags.fetch_or(flags, Ordering::Release);
+        self.table.mark(record, flags);
     }
 
     /// Notes that a deed is undone.
@@ -119,14 +118,14 @@ impl Table {
         record.flags.fetch_or(flag::RAISED, Ordering::Release);
     }
 
-    /// Notes that a thread is raised as it was the last time.
-    pub(crate) fn mark_ascent(&self, record: &RecordId) {
+    /// Notes a deed, before it is done.
+    pub(crate) fn mark(&self, record: &RecordId, flags: u32) {
         let record = &self.records()[record.0 as usize];
-        record.flags.fetch_or(flag::RAISED, Ordering::Release);
+        record.flags.fetch_or(flags, Ordering::Release);
     }
 
-    /// Notes that a thread is not raised any more.
-    pub(crate) fn clear_ascent(&self, record: &RecordId) {
-        self.clear(record.0, flag::RAISED);
+    /// Notes that a deed is undone.
+    pub(crate) fn unmark(&self, record: &RecordId, flags: u32) {
+        self.clear(record.0, flags);
     }
 }

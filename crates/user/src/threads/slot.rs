@@ -11,7 +11,7 @@ use crate::priority::{self, Raise, SLOT};
 use crate::process_id::Handle;
 use crate::reach::Target;
 use crate::scheduler::{self, Policy};
-use crate::table::{Journal, Table};
+use crate::table::{Journal, Table, flag};
 
 /// Bindings that children may have inherited and that are remembered: one for each set of CPUs that
 /// a schedulee has at a time, the oldest forgotten first.
@@ -174,10 +174,11 @@ impl Threads {
         }
     }
 
-    /// Lowers what is raised, and lets the keeper raise nothing any more.
+    /// Undoes what slots did, and lets the keeper raise nothing any more.
     pub(crate) fn uncast(&mut self, process: &Handle, table: &Table) {
         self.is_cast = false;
         self.lower(process, None, table);
+        self.go_on(process, table);
     }
 
     /// Binds all threads, or only one, to the CPUs of a slot, as far as they may use them, and raises
@@ -233,7 +234,7 @@ impl Threads {
             return;
         }
         match is_noted {
-            true => table.mark_ascent(record),
+            true => table.mark(record, flag::RAISED),
             false => table.keep_ascent(record, &ascent),
         }
         let binding = ascent.binding;
@@ -284,7 +285,7 @@ impl Threads {
                 slot.is_raised = false;
             }
             if let Some(record) = &thread.record {
-                table.clear_ascent(record);
+                table.unmark(record, flag::RAISED);
             }
         }
         let was_in_slot = self.in_slot;

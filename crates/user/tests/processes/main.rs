@@ -90,6 +90,11 @@ fn main() -> ExitCode {
     for (name, test) in [safety::TESTS_ONCE, refusals::TESTS, crowd::TESTS].concat() {
         add_once(&mut trials, name, test);
     }
+    if !rustix::process::geteuid().is_root() {
+        for (name, test) in slots::TESTS_OF_USERS {
+            add_once(&mut trials, name, test);
+        }
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         return ExitCode::FAILURE;

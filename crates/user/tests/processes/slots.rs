@@ -35,6 +35,7 @@ pub const TESTS_OF_ROOT: Tests = &[
             drop(next_engine(directory));
         })
     }),
+    ("slots are kept by SCHED_IDLE where that can be left", lowering),
     ("the keeper goes on under another guardian", guardian_dies),
     ("nothing stays raised when the engine ends", || {
         lowered(|world, _| world.end_engine())
@@ -52,6 +53,11 @@ pub const TESTS_OF_ROOT: Tests = &[
         lowered(|_, bulletin| bulletin.as_mut().expect("it is open").set_offline(0))
     }),
     ("nothing stays raised when the claim expires", expiry),
+];
+
+/// Where nothing may be raised.
+pub const TESTS_OF_USERS: Tests = &[
+    ("an ordinary user's schedulees run in their slots", by_hand),
 ];
 
 const QUANTUM_NS: u64 = 20 * MS;
@@ -264,6 +270,53 @@ fn put_right(end: impl Fn(u32, &Path)) {
     // And stays so.
     sleep(Duration::from_millis(300));
     assert!(raised().count() == 0 && !hogs.iter().any(is_bound));
+}
+
+/// The mechanism that the tests of users expect, if it is not the last one.
+const EXPECTED: &str = "PRORATA_TEST_SLOTS";
+
+/// Two hogs share a CPU by claims of seven and of two in ten slots, although one of them has most of
+/// the tickets. When the engine ends, nothing gives way any more.
+fn by_hand() {
+    let mut world = World::new(None, QUANTUM_NS);
+    let hogs = world.hogs(&[1, 20]);
+    let mut bulletin = Bulletin::open(world.directory.path(), &[cpu()], 10, 20);
+    bulletin.claim(0, 0..7, process(hogs[0].pid()));
+    bulletin.claim(0, 7..9, process(hogs[1].pid()));
+    let mechanism = world.engine().set_timetable(Some(bulletin.reader()));
+    let mechanism = format!("{:?}", mechanism.expect("the keeper starts"));
+    let expected = std::env::var(EXPECTED).unwrap_or("Some(Stop)".into());
+    assert_eq!(mechanism, expected);
+    sleep(Duration::from_millis(500));
+    let shares = shares(4, || hogs.iter().map(Program::cpu_ns).collect());
+    assert!((55..=82).contains(&shares[0]), "{shares:?}");
+    world.end_engine();
+    assert_eq!(support::count_normal(&hogs), 2);
+}
+
+/// Runs the tests of users as a user whose processes may leave `SCHED_IDLE`.
+fn lowering() {
+    let limit = ["--nice=20:20", "true"];
+    let limited = std::process::Command::new("prlimit").args(limit).output();
+    if !limited.expect("prlimit (util-linux) is installed").status.success() {
+        return support::cannot_run("it needs CAP_SYS_RESOURCE");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("slots");
+    let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), everyone).expect("the directory is ours");
+    std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
+    let nobody = crate::NOBODY.to_string();
+    let status = std::process::Command::new("prlimit")
+        .args(["--nice=20:20", "setpriv", "--reuid", &nobody, "--regid", &nobody])
+        .arg("--clear-groups")
+        .arg(&program)
+        .arg("ordinary user's")
+        .env(EXPECTED, "Some(Lower)")
+        .current_dir("/")
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.expect("prlimit (util-linux) is installed").success());
 }
 
 fn guardian_dies() {
