@@ -77,7 +77,8 @@ impl UserEngine {
         let mut tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
         tree.guardian = Some(guardian.pid());
-        let mut supervision = Supervision::new(table.clone(), tree.socket.clone(), commands.clone());
+        let mut supervision =
+            Supervision::new(table.clone(), tree.socket.clone(), commands.clone());
         supervision
             .employ(guardian, &events)
             .map_err(|error| wait(error.into()))?;

@@ -236,8 +236,7 @@ fn guard() -> io::Result<()> {
             return Ok(());
         }
         // Again with each look: a slow engine may still do deeds that it wrote down before.
-        let owes_release =
-            || table.is_anything(flag::TOUCHED) || control_groups::are_held(&table);
+        let owes_release = || table.is_anything(flag::TOUCHED) || control_groups::are_held(&table);
         if monotonic_ns() > table.promised_ns() && owes_release() {
             table.announce_release();
             put_right(&table, clients_socket, Records::Keep);

@@ -304,7 +304,8 @@ impl Tree {
         let mut heritage = eldest.threads.lock().heritage();
         heritage.idle = true;
         if client.is_some_and(|client| client.was_bound)
-            && let (Ok(own), Ok(ours)) = (eldest.threads.lock().own_cpus(), scheduler::affinity(pid))
+            && let (Ok(own), Ok(ours)) =
+                (eldest.threads.lock().own_cpus(), scheduler::affinity(pid))
             && own != ours
         {
             heritage.bindings = vec![Binding { own, ours }];

@@ -51,7 +51,11 @@ impl Raise {
         let raise = told.recv().ok().and_then(|tid| {
             there_and_back(tid, FIFO).ok()?;
             let may_clear = there_and_back(tid, FIFO.reset_on_fork()).is_ok();
-            let policy = if may_clear { FIFO.reset_on_fork() } else { FIFO };
+            let policy = if may_clear {
+                FIFO.reset_on_fork()
+            } else {
+                FIFO
+            };
             Some(Raise { policy })
         });
         drop(end);

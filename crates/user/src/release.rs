@@ -179,6 +179,7 @@ impl Tree {
             clients.for_each(|client| client.let_go(journal));
         });
         self.release_again();
+        self.recast_due = true;
     }
 
     /// Lets processes go, and their children that were born before that and inherited the deeds.

@@ -307,8 +307,8 @@ fn restore_unlisted(known: &Known, socket: &Path, inherited: u32, swept: &mut Sw
             unlisted.push((pid, stat));
         }
     });
-    let any_idle = inherited & flag::IDLE != 0
-        && known.processes.values().any(|p| p.flags & flag::IDLE != 0);
+    let any_idle =
+        inherited & flag::IDLE != 0 && known.processes.values().any(|p| p.flags & flag::IDLE != 0);
     let orphan = Listed {
         flags: flag::IDLE,
         ..Listed::default()

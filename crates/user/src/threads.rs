@@ -390,7 +390,11 @@ impl Threads {
     /// Whether a look at the first thread shows that another process has promoted it.
     pub(crate) fn was_promoted_by_others(&self, stat: &Stat) -> bool {
         let own = self.list[0].own;
-        self.idle && !self.in_slot && own.is_fair() && !own.is_idle() && !Policy(stat.policy).is_idle()
+        self.idle
+            && !self.in_slot
+            && own.is_fair()
+            && !own.is_idle()
+            && !Policy(stat.policy).is_idle()
     }
 
     /// Binds all threads to these CPUs, as far as they may use them.

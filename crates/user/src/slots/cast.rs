@@ -193,7 +193,7 @@ impl DecisionThread {
             _ => Vec::new(),
         };
         let before = &self.director.cast;
-        if before.has_parts(&parts) && are_same(&before.rivals, &rivals) {
+        if before.has_parts(&parts) && are_same(&before.rivals, &rivals) && before.is_whole() {
             return;
         }
         self.enforcement.keeps_slots = left < MOST_MEMBERS;
@@ -224,6 +224,11 @@ impl Cast {
             role.part == *part && are_same(&role.members, members)
         };
         self.roles.len() == parts.len() && self.roles.iter().zip(parts).all(same)
+    }
+
+    /// Whether the keeper may treat all its members. After a stall of the engine it may not.
+    fn is_whole(&self) -> bool {
+        self.members().all(|member| member.threads.lock().is_cast())
     }
 
     /// All processes that slots concern.

@@ -84,7 +84,10 @@ mod tests {
         (1..=1000).for_each(|us| histogram.add(us * 1000));
         for percent in [1, 50, 99, 100] {
             let (exact, found) = (percent * 10_000, histogram.percentile(percent));
-            assert!(found >= exact && found - exact <= exact / 8, "{percent}: {found}");
+            assert!(
+                found >= exact && found - exact <= exact / 8,
+                "{percent}: {found}"
+            );
         }
         assert_eq!(histogram.max_ns(), 1_000_000);
     }

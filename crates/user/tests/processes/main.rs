@@ -70,14 +70,11 @@ fn main() -> ExitCode {
             groups::list(mechanism, &mut trials);
         }
     }
-    for (name, test) in [
-        safety::TESTS_OF_ROOT,
-        slots::TESTS_OF_ROOT,
-        choices::TESTS,
-        reluctance::TESTS,
-    ]
-    .concat() {
+    for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
         add_for_root(&mut trials, name, test);
+    }
+    for (name, test) in slots::TESTS_OF_ROOT {
+        add_for_root(&mut trials, name, || slots::above_slots(*test));
     }
     if scope::can_be_had() {
         let name = "a service manager gives an engine a scope (GroupIdle)";

@@ -29,23 +29,32 @@ pub const TESTS_OF_ROOT: Tests = &[
     ("nothing stays raised when the daemon stops", || {
         put_right(|daemon, _| support::signal(daemon, libc::SIGSTOP))
     }),
-    ("the next engine lowers if engine and guardian are killed", || {
-        put_right(|daemon, directory| {
-            kill_both(daemon);
-            drop(next_engine(directory));
-        })
-    }),
-    ("slots are kept by SCHED_IDLE where that can be left", lowering),
+    (
+        "the next engine lowers if engine and guardian are killed",
+        || {
+            put_right(|daemon, directory| {
+                kill_both(daemon);
+                drop(next_engine(directory));
+            })
+        },
+    ),
+    (
+        "slots are kept by SCHED_IDLE where that can be left",
+        lowering,
+    ),
     ("the keeper goes on under another guardian", guardian_dies),
     ("nothing stays raised when the engine ends", || {
         lowered(|world, _| world.end_engine())
     }),
-    ("nothing stays raised when there is no timetable any more", || {
-        lowered(|world, _| {
-            let none = world.engine().set_timetable(None).expect("the engine runs");
-            assert_eq!(none, None);
-        })
-    }),
+    (
+        "nothing stays raised when there is no timetable any more",
+        || {
+            lowered(|world, _| {
+                let none = world.engine().set_timetable(None).expect("the engine runs");
+                assert_eq!(none, None);
+            })
+        },
+    ),
     ("nothing stays raised when the timetable closes", || {
         lowered(|_, bulletin| drop(bulletin.take()))
     }),
@@ -56,14 +65,30 @@ pub const TESTS_OF_ROOT: Tests = &[
 ];
 
 /// Where nothing may be raised.
-pub const TESTS_OF_USERS: Tests = &[
-    ("an ordinary user's schedulees run in their slots", by_hand),
-];
+pub const TESTS_OF_USERS: Tests = &[("an ordinary user's schedulees run in their slots", by_hand)];
+
+/// Runs a test in a thread that can look at what is raised, on the machine's only CPU, too.
+pub fn above_slots(test: fn()) {
+    let above = move || {
+        prorata_user::outrank_slots();
+        test();
+    };
+    if let Err(panic) = std::thread::spawn(above).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
 
 const QUANTUM_NS: u64 = 20 * MS;
 
 fn cpu() -> u32 {
     shared_cpu() as u32
+}
+
+/// The CPU that has the slots, and another one if there is any.
+fn shared_and_another() -> Vec<usize> {
+    let mut cpus = vec![shared_cpu()];
+    cpus.extend((shared_cpu() > 0).then_some(0));
+    cpus
 }
 
 /// CPU time of each, in percent of all of them in so many seconds.
@@ -78,7 +103,10 @@ fn shares(seconds: u64, clocks_ns: impl Fn() -> Vec<u64>) -> Vec<u64> {
 
 fn start(world: &World, bulletin: &Bulletin) {
     let mechanism = world.engine().set_timetable(Some(bulletin.reader()));
-    assert_eq!(mechanism.expect("the keeper starts"), Some(SlotMechanism::Raise));
+    assert_eq!(
+        mechanism.expect("the keeper starts"),
+        Some(SlotMechanism::Raise)
+    );
 }
 
 fn alternation() {
@@ -96,8 +124,14 @@ fn alternation() {
     let row = report.rows[0];
     assert_eq!((report.rows.len(), row.cpu), (1, cpu()));
     assert!(row.ran > 200, "{row:?}");
-    assert!(row.ran + row.lost + row.not_runnable >= row.boundaries - 1, "{row:?}");
-    assert!(row.late_p50_ns > 0 && row.late_p50_ns <= row.late_p99_ns, "{row:?}");
+    assert!(
+        row.ran + row.lost + row.not_runnable >= row.boundaries - 1,
+        "{row:?}"
+    );
+    assert!(
+        row.late_p50_ns > 0 && row.late_p50_ns <= row.late_p99_ns,
+        "{row:?}"
+    );
 }
 
 fn free_slots() {
@@ -165,7 +199,9 @@ fn gift() {
     bulletin.claim_until(crate::NOBODY, 0, 0..2, process(stranger), None);
     assert!(!is_ever_raised(&world, &bulletin, stranger));
     bulletin.claim(0, 2..3, process(mine));
-    wait_until("that of the own claim is raised", || support::is_raised(mine));
+    wait_until("that of the own claim is raised", || {
+        support::is_raised(mine)
+    });
     assert!(!support::is_raised(stranger));
 }
 
@@ -189,9 +225,7 @@ fn stranger() {
 }
 
 fn newborn() {
-    let Some(cpus) = crate::shares::two_usable_cpus() else {
-        return;
-    };
+    let cpus = shared_and_another();
     let world = World::new(None, QUANTUM_NS);
     let mut parent = Program::start_on(&cpus, &["breeder", "hog"]);
     world.enter("breeder", 1, &parent);
@@ -201,7 +235,7 @@ fn newborn() {
     wait_until("the parent is raised", || support::is_raised(parent.pid()));
     parent.say("go");
     let child = support::wait_for_child(parent.pid());
-    let is_free = || support::cpus_of_threads(child) == [2];
+    let is_free = || support::cpus_of_threads(child) == [cpus.len() as u32];
     wait_until("the child is not bound", is_free);
     assert!(!support::is_raised(child));
     sleep(Duration::from_millis(300));
@@ -236,7 +270,9 @@ fn ended() {
     let rest = &hogs[0];
     let used_ns = || rest.cpu_ns();
     let before = used_ns();
-    wait_until("the other one gets the CPU", || used_ns() > before + 500 * MS);
+    wait_until("the other one gets the CPU", || {
+        used_ns() > before + 500 * MS
+    });
     assert!(!support::is_raised(rest.pid()));
     let report = world.engine().slot_report().expect("it is enforced");
     assert!(report.rows[0].not_runnable > 0, "{report:?}");
@@ -244,9 +280,9 @@ fn ended() {
 
 /// Ends a daemon in some way while schedulees are raised. Nothing stays raised or bound.
 fn put_right(end: impl Fn(u32, &Path)) {
-    let Some(cpus) = crate::shares::two_usable_cpus() else {
-        return;
-    };
+    // Where there is only one CPU, nothing is left to others, and bindings do not show.
+    let cpus = shared_and_another();
+    let two = cpus.len() == 2;
     let hogs = [0, 1].map(|_| Program::start_on(&cpus, &["hog"]));
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_str().expect("plain text");
@@ -255,11 +291,11 @@ fn put_right(end: impl Fn(u32, &Path)) {
     let mut daemon = Program::start_on(&cpus, &arguments);
     assert_eq!(daemon.hear(), "Some(Raise)");
     let raised = || hogs.iter().filter(|hog| support::is_raised(hog.pid()));
-    let is_bound = |hog: &Program| support::cpus_of_threads(hog.pid()) != [2];
+    let is_bound = |hog: &Program| support::cpus_of_threads(hog.pid()) != [cpus.len() as u32];
     for round in 0..3 {
         let hog = &hogs[round % 2];
         wait_until("each is raised", || {
-            support::is_raised(hog.pid()) && is_bound(hog)
+            support::is_raised(hog.pid()) && is_bound(hog) == two
         });
     }
     end(daemon.pid(), directory.path());
@@ -298,7 +334,11 @@ fn by_hand() {
 fn lowering() {
     let limit = ["--nice=20:20", "true"];
     let limited = std::process::Command::new("prlimit").args(limit).output();
-    if !limited.expect("prlimit (util-linux) is installed").status.success() {
+    if !limited
+        .expect("prlimit (util-linux) is installed")
+        .status
+        .success()
+    {
         return support::cannot_run("it needs CAP_SYS_RESOURCE");
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -308,7 +348,14 @@ fn lowering() {
     std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
     let nobody = crate::NOBODY.to_string();
     let status = std::process::Command::new("prlimit")
-        .args(["--nice=20:20", "setpriv", "--reuid", &nobody, "--regid", &nobody])
+        .args([
+            "--nice=20:20",
+            "setpriv",
+            "--reuid",
+            &nobody,
+            "--regid",
+            &nobody,
+        ])
         .arg("--clear-groups")
         .arg(&program)
         .arg("ordinary user's")
@@ -366,7 +413,9 @@ fn expiry() {
     bulletin.claim_until(0, 0, 0..9, process(hogs[0].pid()), expires);
     start(&world, &bulletin);
     wait_until("it is raised", || support::is_raised(hogs[0].pid()));
-    wait_until("the claim ends", || bulletin.tick() > expires.unwrap_or(0) + 2);
+    wait_until("the claim ends", || {
+        bulletin.tick() > expires.unwrap_or(0) + 2
+    });
     for _ in 0..50 {
         assert!(!support::is_raised(hogs[0].pid()));
         sleep(Duration::from_millis(3));

@@ -83,7 +83,9 @@ impl Bulletin {
 
     /// Notes that the CPU of a row has gone.
     pub fn set_offline(&mut self, row: u32) {
-        self.table.set_online(row, false).expect("there is such a row");
+        self.table
+            .set_online(row, false)
+            .expect("there is such a row");
         self.writer.publish(&mut self.table);
     }
 }
