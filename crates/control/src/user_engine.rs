@@ -9,8 +9,11 @@ use prorata_protocol::{
 use prorata_user::ownership::KnownClient;
 use prorata_user::{
     ClientActivity, ClientEvent, EngineConfig, Happening, Mechanism, MissingRight, OutsideLoad,
-    TurnEnd, UserEngine,
+    SlotMechanism, TurnEnd, UserEngine, outrank_slots,
 };
+
+use prorata_bulletin::Reader;
+use prorata_protocol::slots::RowReport;
 
 use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus, Stray};
 use crate::process::ProcessId;
@@ -163,6 +166,38 @@ impl Engine for ForUser {
             advice: status.missing_right.map(advice),
             trouble: None,
         }
+    }
+
+    fn enforce_slots(&self, table: Option<Reader>) -> Result<&'static str, EngineError> {
+        let mechanism = self.engine.set_timetable(table)?;
+        Ok(match mechanism {
+            Some(SlotMechanism::Raise) => {
+                // Claims are made and freed although all slots are taken (2005, Figure 3.2).
+                outrank_slots();
+                "raise"
+            }
+            Some(SlotMechanism::Lower) => "lower",
+            Some(SlotMechanism::Stop) => "stop",
+            None => "none",
+        })
+    }
+
+    fn slot_rows(&self) -> Vec<RowReport> {
+        let report = self.engine.slot_report();
+        let rows = report.into_iter().flat_map(|report| report.rows);
+        rows.map(|row| RowReport {
+            cpu: row.cpu,
+            begun: row.boundaries,
+            missed: row.missed,
+            ran: row.ran,
+            idle: row.not_runnable,
+            lost: row.lost,
+            late_median_ns: row.late_p50_ns,
+            late_99th_ns: row.late_p99_ns,
+            late_most_ns: row.late_max_ns,
+            stolen_ns: row.stolen_ns,
+        })
+        .collect()
     }
 
     fn failure(&self) -> Option<String> {

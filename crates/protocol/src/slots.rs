@@ -232,9 +232,15 @@ pub struct SlotsReport {
 pub struct RowReport {
     /// The CPU.
     pub cpu: u32,
-    /// Claimed slots that began.
+    /// Claimed slots that began in time to be enforced.
     pub begun: u64,
-    /// Those that the engine missed whole.
+    /// Those through which the engine slept.
+    pub missed: u64,
+    /// Slots in which the schedulee ran.
+    pub ran: u64,
+    /// Slots in which it could not run: it slept, or must not be raised.
+    pub idle: u64,
+    /// Slots in which it was runnable and did not run at all.
     pub lost: u64,
     /// Half of all starts were not later than this.
     pub late_median_ns: u64,
@@ -242,7 +248,7 @@ pub struct RowReport {
     pub late_99th_ns: u64,
     /// All of them.
     pub late_most_ns: u64,
-    /// Time of claimed slots that something else took.
+    /// Time of claimed slots in which runnable schedulees waited.
     pub stolen_ns: u64,
 }
 

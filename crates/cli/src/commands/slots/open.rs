@@ -50,15 +50,24 @@ pub fn describe(report: &SlotsReport) -> Result<()> {
     }
     for row in report.rows.iter().filter(|row| row.begun > 0) {
         output::line(&format!(
-            "CPU {}: {} slots, {} lost; late by {} (half of all), {} (99 %), {} (most); {} stolen",
+            "CPU {}: {} slots began, {} used, {} idle, {} lost, {} missed; late by {} (half of all), {} \
+             (99 %), {} (most); {} stolen",
             row.cpu,
             row.begun,
+            row.ran,
+            row.idle,
             row.lost,
-            output::shorter_than(row.late_median_ns),
-            output::shorter_than(row.late_99th_ns),
-            output::shorter_than(row.late_most_ns),
+            row.missed,
+            microseconds(row.late_median_ns),
+            microseconds(row.late_99th_ns),
+            microseconds(row.late_most_ns),
             output::milliseconds(row.stolen_ns),
         ))?;
     }
     Ok(())
+}
+
+/// `12 us`.
+fn microseconds(time_ns: u64) -> String {
+    format!("{} us", time_ns.div_ceil(1_000))
 }
