@@ -328,7 +328,9 @@ impl Control {
                 | Change::Funding { .. }
                 | Change::Hold
                 | Change::Timetable(_)
-                | Change::Slots(_) => {}
+                | Change::Slots(_)
+                | Change::Admission(_)
+                | Change::Granted(_) => {}
             }
         }
         outcomes

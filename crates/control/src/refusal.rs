@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
+use prorata_core::slots::admission::CLASSES;
 use prorata_core::slots::error::SlotError;
 use prorata_protocol::{
     HybridChoice, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, MOST_EVENTS, PROTOCOL_VERSION, PolicyName,
@@ -253,6 +254,8 @@ pub(crate) enum Refusal {
     ClaimedTimetable(usize),
     #[error("the timetable cannot be shown at {path}: {source}")]
     Bulletin { path: PathBuf, source: io::Error },
+    #[error("a policy of {0} classes is too long: take at most {CLASSES}")]
+    ManyClasses(usize),
     #[error("no thread {0}: give the number of a living one")]
     NoThread(u32),
     #[error("this connection watches the timetable: ask by another one")]

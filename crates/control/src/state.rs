@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use prorata_core::hybrid::Mechanisms;
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
+use prorata_core::slots::admission::{Grant, Policy};
+use prorata_core::slots::claim::Account;
 use prorata_core::slots::image::Deed;
 use prorata_protocol::{EngineChoice, HybridChoice, PolicyName};
 use serde::{Deserialize, Serialize};
@@ -135,6 +137,10 @@ pub(crate) enum Change {
     Timetable(Option<Box<KeptTable>>),
     /// Changes of the open timetable.
     Slots(Vec<Deed>),
+    /// The policy that gives tokens from now on.
+    Admission(Policy),
+    /// Tokens that it gave.
+    Granted(Vec<Grant>),
 }
 
 /// A ledger and what the daemon knows beside it.
@@ -237,9 +243,14 @@ impl State {
             Change::Hold => self.held.extend(self.last_transfer.take()),
             Change::Configure(settings) => self.settings.clone_from(settings),
             Change::Timetable(timetable) => self.timetable.clone_from(timetable),
-            Change::Slots(deeds) => {
+            Change::Slots(_) | Change::Admission(_) | Change::Granted(_) => {
                 if let Some(timetable) = &mut self.timetable {
-                    timetable.apply(deeds);
+                    match change {
+                        Change::Slots(deeds) => timetable.apply(deeds),
+                        Change::Admission(policy) => timetable.admit(policy),
+                        Change::Granted(grants) => timetable.grant(grants),
+                        _ => {}
+                    }
                 }
             }
         }
@@ -264,6 +275,9 @@ impl State {
             self.adopters.remove(client);
             self.quanta_ns.remove(client);
             self.suspended.remove(client);
+            if let Some(timetable) = &mut self.timetable {
+                timetable.forget(Account::Client(*client));
+            }
             self.rests.retain(|_, rest| rest != client);
         }
         if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use prorata_core::slots::admission::{Class, Members, Policy};
 pub use prorata_core::slots::bank::Amount;
 pub use prorata_core::slots::geometry::Cell;
 pub use prorata_core::slots::level::Level;
@@ -154,6 +155,12 @@ pub enum SlotsRequest {
         #[serde(default)]
         immediate: bool,
     },
+    /// Give tokens by a policy from now on, whenever a program first asks for something. Replaces an
+    /// earlier policy; tokens that it gave stay.
+    Admit {
+        /// The policy; one without classes gives nothing.
+        policy: Policy,
+    },
     /// From now on this connection only sends: news of the user's claims, and of slots that became
     /// free if those are wanted.
     Watch {
@@ -195,6 +202,8 @@ pub enum SlotsAnswer {
         /// Claims that were revoked.
         revoked: usize,
     },
+    /// To [`SlotsRequest::Admit`].
+    Admitted,
     /// After [`SlotsRequest::Watch`], as it happens.
     News(SlotsNews),
 }

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 
 use super::slots_run::SlotsRunArgs;
 use super::timetable::{
-    ClaimArgs, CloseArgs, DonateArgs, FreeArgs, OpenArgs, ReserveArgs, ShowArgs, TokensArgs,
-    WatchArgs,
+    AdmitArgs, ClaimArgs, CloseArgs, DonateArgs, FreeArgs, OpenArgs, ReserveArgs, ShowArgs,
+    TokensArgs, WatchArgs,
 };
 
 /// `prorata slots`.
@@ -62,6 +62,11 @@ pub enum SlotsCommand {
     /// Exit codes: the command's; 1 if there is no room for the wish (then nothing runs); 2 for wrong
     /// usage.
     Run(SlotsRunArgs),
+    /// Give tokens by a policy file, whenever a program first asks for something
+    ///
+    /// For the daemon's owner and root. Each member of a class gets its tokens once. The policy holds
+    /// until another one replaces it or the table is closed.
+    Admit(AdmitArgs),
     /// Keep slots unclaimed for programs that wait for events
     ///
     /// For the daemon's owner and root.

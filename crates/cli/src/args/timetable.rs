@@ -163,6 +163,25 @@ pub struct DonateArgs {
     pub count: u32,
 }
 
+/// `prorata slots admit`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata slots admit players.toml
+
+A policy file:
+  [[class]]
+  group = \"audio\"       # or user, or client
+  level = \"soft-1\"
+  count = 12              # tokens of each user of the group
+  weight = 2
+  most = \"30%\"          # of the table's slots, all together")]
+pub struct AdmitArgs {
+    /// Policy file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
 /// `prorata slots reserve`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\

@@ -136,6 +136,30 @@ fn tokens_are_set_shown_and_given_away() {
 }
 
 #[test]
+fn a_policy_gives_each_client_its_tokens_once() {
+    let real = Real::start();
+    open(&real);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("policy.toml");
+    let policy = "[[class]]\nclient = \"player\"\nlevel = \"hard\"\ncount = 2\n";
+    std::fs::write(&file, policy).unwrap();
+    real.done(&["slots", "admit", file.to_str().unwrap()]);
+    // The program asks for itself: prorata is not part of the client.
+    let ask = "prorata slots tokens client:player --json; exec sleep 1000";
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_prorata"));
+    let ask = ask.replace("prorata", path.to_str().unwrap());
+    let mut player = real.begin(&["run", "-n", "player", "--", "sh", "-c", &ask]);
+    let told: Value = serde_json::Deserializer::from_reader(player.0.stdout.take().unwrap())
+        .into_iter()
+        .next()
+        .unwrap()
+        .unwrap();
+    assert_eq!(told["levels"][5]["free"], 2);
+    let wrong = real.fails(&["slots", "admit", "/nonexistent"]);
+    assert!(wrong.contains("cannot read"), "{wrong}");
+}
+
+#[test]
 fn a_program_has_slots_while_it_runs_and_makes_up_for_lost_ones() {
     let real = Real::start();
     open(&real);

@@ -1,6 +1,7 @@
 //! What requests about the timetable name, and which of them are the administrator's.
 
 use prorata_core::slots::Mode;
+use prorata_core::slots::admission::CLASSES;
 use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, VECTOR};
 use prorata_core::slots::reservation::{Onset, Reservation};
 use prorata_protocol::slots::{AccountName, Fraction, Runs, SlotRequest, SlotsRequest};
@@ -21,6 +22,10 @@ impl Decoder<'_> {
             },
             call,
             funding: self.funding_of_user(user),
+            groups: self.who.gids.clone(),
+            client_name: client
+                .and_then(|client| self.ledger().client(client))
+                .map(|client| client.name.to_owned()),
         })
     }
 
@@ -96,6 +101,15 @@ impl Decoder<'_> {
                         true => Onset::Immediate,
                         false => Onset::Lazy,
                     },
+                }
+            }
+            SlotsRequest::Admit { policy } => {
+                self.check_daemon_owner("give tokens by a policy")?;
+                if policy.classes.len() > CLASSES {
+                    return Err(Refusal::ManyClasses(policy.classes.len()));
+                }
+                Call::Admit {
+                    policy: policy.clone(),
                 }
             }
             SlotsRequest::Watch { freed } => Call::Watch { freed: *freed },

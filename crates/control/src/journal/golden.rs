@@ -6,6 +6,7 @@ use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
 use prorata_protocol::PolicyName;
 
+use prorata_core::slots::admission::{Class, Grant, Members, Policy};
 use prorata_core::slots::claim::{Account, Claim, Owner, Schedulee};
 use prorata_core::slots::geometry::{Cell, Geometry};
 use prorata_core::slots::image::{Deed, Gift, Holding, Image};
@@ -130,11 +131,19 @@ fn changes() -> Vec<Change> {
             policy: PolicyName::HierarchicalStride,
             ..Settings::default()
         }),
-        Change::Timetable(Some(Box::new(KeptTable {
-            cpus: vec![0, 2],
-            image: Image::empty(Geometry::new(2, 12, 10_000_000, 77).unwrap()),
-        }))),
+        Change::Timetable(Some(Box::new(KeptTable::new(
+            vec![0, 2],
+            Image::empty(Geometry::new(2, 12, 10_000_000, 77).unwrap()),
+        )))),
         Change::Slots(deeds()),
+        Change::Admission(policy()),
+        Change::Granted(vec![Grant {
+            class: 0,
+            account: Account::User(7),
+            level: Level::Hard,
+            count: 3,
+            weight: 2,
+        }]),
     ];
     operations
         .into_iter()
@@ -195,6 +204,25 @@ fn deeds() -> Vec<Deed> {
             Deed::Reservation(1, reservation),
         ])
         .collect()
+}
+
+/// A class of each kind.
+fn policy() -> Policy {
+    let members = [
+        Members::User(7),
+        Members::Group(8),
+        Members::Client("player".into()),
+    ];
+    let class = |members| Class {
+        members,
+        level: Level::Hard,
+        count: 3,
+        weight: 2,
+        most: 12,
+    };
+    Policy {
+        classes: members.map(class).into(),
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A request about the timetable, decoded: names are resolved, and the asker is known.
 
 use prorata_core::slots::Mode;
+use prorata_core::slots::admission::Policy;
 use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Account, Caller, Schedulee};
 use prorata_core::slots::geometry::Cell;
@@ -14,6 +15,10 @@ pub(crate) struct SlotsCall {
     pub call: Call,
     /// Base tickets behind the caller's user, which weigh its claims by default.
     pub funding: u32,
+    /// The groups of the caller's user.
+    pub groups: Vec<u32>,
+    /// The name of the caller's client.
+    pub client_name: Option<String>,
 }
 
 /// One slot that is asked for.
@@ -64,6 +69,9 @@ pub(crate) enum Call {
         reservation: Reservation,
         onset: Onset,
     },
+    Admit {
+        policy: Policy,
+    },
     Watch {
         freed: bool,
     },
@@ -87,6 +95,7 @@ impl Call {
             | Call::Close
             | Call::Status
             | Call::Tokens { .. }
+            | Call::Admit { .. }
             | Call::Watch { .. } => false,
         }
     }

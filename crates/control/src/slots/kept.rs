@@ -1,5 +1,7 @@
 //! What the journal keeps of an open table.
 
+use prorata_core::slots::admission::{Grant, Granted, Policy};
+use prorata_core::slots::claim::Account;
 use prorata_core::slots::image::{Deed, Image};
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +11,49 @@ pub(crate) struct KeptTable {
     /// The CPU of each row.
     pub cpus: Vec<u32>,
     pub image: Image,
+    /// Who gets tokens unasked.
+    #[serde(default)]
+    pub policy: Policy,
+    /// What was given under that policy.
+    #[serde(default)]
+    granted: Vec<Grant>,
 }
 
 impl KeptTable {
+    /// A table without policy.
+    pub fn new(cpus: Vec<u32>, image: Image) -> Self {
+        Self {
+            cpus,
+            image,
+            policy: Policy::default(),
+            granted: Vec::new(),
+        }
+    }
+
     pub fn apply(&mut self, deeds: &[Deed]) {
         deeds.iter().for_each(|deed| self.image.apply(deed));
+    }
+
+    /// Another policy: what was given under the former one does not count.
+    pub fn admit(&mut self, policy: &Policy) {
+        self.policy.clone_from(policy);
+        self.granted.clear();
+    }
+
+    /// Grants of the policy in force.
+    pub fn grant(&mut self, grants: &[Grant]) {
+        self.granted.extend(grants);
+    }
+
+    /// A client has ended.
+    pub fn forget(&mut self, account: Account) {
+        self.granted.retain(|grant| grant.account != account);
+    }
+
+    /// What was given, to be decided with.
+    pub fn granted(&self) -> Granted {
+        let mut granted = Granted::default();
+        self.granted.iter().for_each(|grant| granted.note(grant));
+        granted
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use prorata_bulletin::Writer;
 use prorata_core::ids::ClientId;
 use prorata_core::slots::account::Tokens;
+use prorata_core::slots::admission::Grant;
 use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, SlotRequest};
 use prorata_core::slots::error::SlotError;
@@ -32,6 +33,8 @@ pub(crate) enum Done {
     Tokens(Account, [Tokens; LEVELS]),
     Donated(u64),
     Reserved(usize),
+    /// Tokens by a policy.
+    Granted,
 }
 
 /// Ends of claims, and slots that became free.
@@ -171,10 +174,38 @@ impl OpenTable {
 
     /// Decides a call without any effect.
     pub fn decide(&self, call: &SlotsCall, image: &Image, now_ns: u64) -> Result<Draft, SlotError> {
+        self.draft(image, now_ns, |table, ends| run(table, call, now_ns, ends))
+    }
+
+    /// The same for tokens that a policy gives.
+    pub fn decide_grants(
+        &self,
+        grants: &[Grant],
+        image: &Image,
+        now_ns: u64,
+    ) -> Result<Draft, SlotError> {
+        let now = self.tick(now_ns);
+        self.draft(image, now_ns, |table, ends| {
+            for grant in grants {
+                let (account, level) = (grant.account, grant.level);
+                let (more, weight) = (Amount::Delta(grant.count.into()), Some(grant.weight));
+                let caller = administrator();
+                ends.take(table.set_tokens(&caller, account, level, more, weight, now)?);
+            }
+            Ok(Done::Granted)
+        })
+    }
+
+    fn draft(
+        &self,
+        image: &Image,
+        now_ns: u64,
+        run: impl FnOnce(&mut Timetable, &mut Ends) -> Result<Done, SlotError>,
+    ) -> Result<Draft, SlotError> {
         let mut table = self.table.clone();
         table.hold_back();
         let mut ends = Ends::default();
-        let done = run(&mut table, call, now_ns, &mut ends)?;
+        let done = run(&mut table, &mut ends)?;
         let mut behind = self.behind.clone();
         behind.extend(table.changed());
         let lasts_until = table.geometry().tick_at(now_ns.saturating_add(LASTS_NS));
@@ -279,7 +310,11 @@ fn run(
             }
             Done::Reserved(revoked)
         }
-        Call::Open { .. } | Call::Close | Call::Status | Call::Watch { .. } => {
+        Call::Open { .. }
+        | Call::Close
+        | Call::Status
+        | Call::Admit { .. }
+        | Call::Watch { .. } => {
             unreachable!("these do not concern claims and tokens")
         }
     })

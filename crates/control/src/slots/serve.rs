@@ -6,6 +6,7 @@ use std::time::Duration;
 use prorata_bulletin::Reader;
 use prorata_core::cpu_list;
 use prorata_core::ids::ClientId;
+use prorata_core::slots::admission::Applicant;
 use prorata_core::slots::claim::{Account, Owner, Schedulee};
 use prorata_core::slots::geometry::Geometry;
 use prorata_core::slots::level::Level;
@@ -40,12 +41,20 @@ impl Control {
                 self.close_slots();
                 Ok(SlotsAnswer::News(SlotsNews::Closed))
             }
+            Call::Admit { ref policy } => {
+                self.slots_report()?;
+                let changes = [Change::Admission(policy.clone())];
+                self.journal.append(&changes, &self.state)?;
+                self.carry_out(&changes);
+                Ok(SlotsAnswer::Admitted)
+            }
             Call::Status | Call::Watch { .. } => self.slots_report(),
             _ => self.call_slots(call),
         }
     }
 
     fn call_slots(&mut self, call: &SlotsCall) -> Result<SlotsAnswer, Refusal> {
+        self.admit(call)?;
         let now_ns = self.host.now_ns();
         let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
         let kept = self.state.timetable.as_ref().ok_or(Refusal::NoTimetable)?;
@@ -65,6 +74,37 @@ impl Control {
         Ok(self.answer_slots(done))
     }
 
+    /// Gives the caller the tokens that the policy has for it, if it has not got them yet.
+    fn admit(&mut self, call: &SlotsCall) -> Result<(), Refusal> {
+        let kept = self.state.timetable.as_ref().ok_or(Refusal::NoTimetable)?;
+        let applicant = Applicant {
+            owner: call.caller.owner,
+            groups: &call.groups,
+            client_name: call.client_name.as_deref(),
+        };
+        // Most tables have no policy.
+        if kept.policy.classes.is_empty() {
+            return Ok(());
+        }
+        let grants = kept.granted().decide(&kept.policy, &applicant);
+        if grants.is_empty() {
+            return Ok(());
+        }
+        let now_ns = self.host.now_ns();
+        let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
+        let mut draft = open.decide_grants(&grants, &kept.image, now_ns)?;
+        let changes = [
+            Change::Slots(std::mem::take(&mut draft.deeds)),
+            Change::Granted(grants),
+        ];
+        self.journal.append(&changes, &self.state)?;
+        self.carry_out(&changes);
+        let open = self.slots.open.as_mut().expect("it is open");
+        let (_, ends) = open.commit(draft, self.host.now_ns());
+        self.tell_ends(ends);
+        Ok(())
+    }
+
     /// Opens a table, or gives the open one another shape while nothing is claimed.
     fn open_slots(
         &mut self,
@@ -80,7 +120,7 @@ impl Control {
         let cpus = self.engine.status().cpus;
         let geometry = Geometry::new(cpus.len() as u32, columns, slot_ns, self.host.now_ns())?;
         let image = OpenTable::image(geometry, reserve)?;
-        let kept = KeptTable { cpus, image };
+        let kept = KeptTable::new(cpus, image);
         let before = self.state.timetable.clone();
         self.commit_timetable(Some(Box::new(kept.clone())))?;
         match self.show_slots(&kept) {
@@ -268,6 +308,7 @@ impl Control {
                         .collect(),
                 })
             }
+            Done::Granted => SlotsAnswer::Admitted,
             Done::Donated(moved) => SlotsAnswer::Donated { moved },
             Done::Reserved(revoked) => SlotsAnswer::Reserved { revoked },
         }

@@ -4,6 +4,7 @@
 
 pub mod account;
 mod administering;
+pub mod admission;
 pub mod bank;
 pub mod claim;
 mod claiming;

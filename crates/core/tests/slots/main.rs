@@ -1,5 +1,6 @@
 //! Slot scheduling (2005).
 
+mod admission;
 mod calls;
 mod claimable;
 mod histories;

@@ -1,5 +1,6 @@
 //! `prorata slots`: the public timetable (2005).
 
+mod admit;
 mod claims;
 mod open;
 mod run;
@@ -26,6 +27,7 @@ pub fn slots(caller: &Caller, args: &SlotsArgs) -> Result<ExitCode> {
         SlotsCommand::Run(args) => return run::run(caller, args),
         SlotsCommand::Open(args) => open::open(caller, args),
         SlotsCommand::Close(args) => open::close(caller, args),
+        SlotsCommand::Admit(args) => admit::admit(caller, args),
         SlotsCommand::Show(args) => show::show(caller, args),
         SlotsCommand::Watch(args) => watch::watch(caller, args),
     };

@@ -1,11 +1,12 @@
 //! The timetable: rights, claims, tokens, what is kept, and what is told.
 
 use prorata_bulletin::Reader;
+use prorata_core::slots::admission::CLASSES;
 use prorata_core::slots::geometry::Cell;
 use prorata_core::slots::level::Level;
 use prorata_protocol::slots::{
-    AccountName, Amount, Ended, Fraction, Runs, SlotRequest, SlotsAnswer, SlotsNews, SlotsReport,
-    SlotsRequest, TokensReport,
+    AccountName, Amount, Class, Ended, Fraction, Members, Policy, Runs, SlotRequest, SlotsAnswer,
+    SlotsNews, SlotsReport, SlotsRequest, TokensReport,
 };
 use prorata_protocol::{Request, Response};
 
@@ -288,7 +289,7 @@ fn owners_are_told_who_took_their_slots_and_watchers_what_is_free() {
     let news = [
         News {
             audience: Audience::User(BOB),
-            news: ended(Ended::ScheduleeEnded, Level::Hard, "c1", None),
+            news: ended(Ended::ScheduleeEnded, Level::Hard, "backup", None),
         },
         News {
             audience: Audience::WantsFree,
@@ -428,4 +429,41 @@ fn donations_move_what_there_is() {
     let tokens = world.tokens(BOB, SlotsRequest::Tokens { account });
     assert_eq!(free_of(&tokens, Level::Gang), (3, 0));
     assert_eq!(tokens.account, "client backup");
+}
+
+#[test]
+fn a_policy_gives_tokens_once_within_its_most_also_after_a_crash() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "encoder");
+    world.open();
+    let class = |members| Class {
+        members,
+        level: Level::Soft1,
+        count: 4,
+        weight: 2,
+        most: 6,
+    };
+    let policy = Policy {
+        classes: vec![class(Members::Group(ALICE)), class(Members::User(BOB))],
+    };
+    let admit = SlotsRequest::Admit { policy };
+    world.slots_refused(ALICE, admit.clone());
+    assert_eq!(world.slots(0, admit), SlotsAnswer::Admitted);
+    let free = |world: &mut World, uid| {
+        let tokens = world.tokens(uid, SlotsRequest::Tokens { account: None });
+        free_of(&tokens, Level::Soft1)
+    };
+    assert_eq!(free(&mut world, ALICE), (4, 0));
+    world.claim(ALICE, vec![slot(3, "encoder", Level::Soft1)]);
+    assert_eq!(free(&mut world, ALICE), (3, 1));
+    world.crash();
+    assert_eq!(free(&mut world, ALICE), (3, 1));
+    assert_eq!(free(&mut world, BOB), (4, 0));
+    assert_eq!(free(&mut world, 0), (0, 0));
+    let classes = vec![class(Members::User(0)); CLASSES + 1];
+    let long = SlotsRequest::Admit {
+        policy: Policy { classes },
+    };
+    let message = world.slots_refused(0, long);
+    assert!(message.contains("a policy of 1025 classes"), "{message}");
 }
