@@ -5,6 +5,7 @@ mod calls;
 mod claimable;
 mod histories;
 mod naive;
+mod packings;
 mod places;
 mod readers;
 mod rules;

@@ -7,7 +7,7 @@ use prorata_core::slots::geometry::Cell;
 use prorata_core::slots::level::Level;
 use prorata_core::slots::notice::{Notice, Why};
 use prorata_core::slots::place::cpu_choice::CpuChoice;
-use prorata_core::slots::place::edf::{Task, on_one_cpu, pack};
+use prorata_core::slots::place::edf::on_one_cpu;
 use prorata_core::slots::place::gang::{Answer, answer, place as place_gang};
 use prorata_core::slots::place::periodic::{Fit, Periodic};
 use prorata_core::slots::place::{View, best_effort, cache, event};
@@ -68,6 +68,7 @@ fn periodic_placement_holds_m_of_n_in_every_window_with_its_jitter() {
 #[test]
 fn edf_meets_any_load_up_to_one() {
     let divisors: Vec<u32> = (1..=120).filter(|n| 120 % n == 0).collect();
+    let empty = View::new(1, 120, |_| true);
     for seed in 0..2_000 {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (mut tasks, mut load) = (Vec::new(), 0);
@@ -76,30 +77,25 @@ fn edf_meets_any_load_up_to_one() {
             let slots = 1 + below(&mut rng, u64::from(period)) as u32;
             if load + slots * 120 / period <= 120 {
                 load += slots * 120 / period;
-                tasks.push(Task { slots, period });
+                tasks.push(Periodic::new(slots, period));
             }
         }
-        let row = on_one_cpu(&tasks, 120).unwrap();
-        for (task, &Task { slots, period }) in tasks.iter().enumerate() {
+        let row = on_one_cpu(&empty, 0, &tasks).unwrap();
+        for (task, &Periodic { slots, period, .. }) in tasks.iter().enumerate() {
             for window in row.chunks(period as usize) {
                 let held = window.iter().filter(|&&held| held == Some(task)).count();
                 assert_eq!(held as u32, slots, "seed {seed}");
             }
         }
     }
-    let full = Task {
-        slots: 3,
-        period: 5,
-    };
-    assert_eq!(on_one_cpu(&[full, full], 120), None);
-    assert_eq!(pack(&[full, full], 2, 120), Some(vec![0, 1]));
-    assert_eq!(pack(&[full, full], 1, 120), None);
+    let full = Periodic::new(3, 5);
+    assert!(on_one_cpu(&empty, 0, &[full, full]).is_err());
 }
 
 #[test]
 fn the_load_of_the_thesis_is_65_percent() {
-    let task = |slots, period| Task { slots, period };
-    let load = |task: Task| task.load(120).unwrap();
+    let task = Periodic::new;
+    let load = |task: Periodic| task.load(120).unwrap();
     assert_eq!(load(task(10, 40)) + load(task(2, 5)), 78);
     assert_eq!(task(1, 7).load(120), None);
 }

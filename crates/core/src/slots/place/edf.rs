@@ -1,68 +1,90 @@
-//! A planner for all periodic tasks at once: bins of CPUs, earliest deadline first within one.
+//! Earliest deadline first on one CPU, in whole slots.
 //!
-//! Where periods divide the table and tasks do not migrate, a CPU can have a set of tasks if and only
-//! if its load is at most one, so the choice of CPUs is a bin packing.
+//! Where nothing else is claimed or reserved, and no jitter is bounded, a CPU can have a set of
+//! tasks whose periods divide the table if and only if their load is at most one. So the choice of
+//! CPUs is a bin packing.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A task: `slots` of every `period`, which divides the table.
+use super::View;
+use super::periodic::{Lack, Periodic};
+
+/// A task that misses a deadline, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Task {
-    /// Slots wanted in each period.
-    pub slots: u32,
-    /// The period, in slots.
-    pub period: u32,
+pub struct Missed {
+    /// The task's place among the tasks.
+    pub task: usize,
+    /// Its window.
+    pub lack: Lack,
 }
 
-impl Task {
-    /// The slots that the task takes of the table; `None`: its period does not divide it.
-    pub fn load(&self, columns: u32) -> Option<u32> {
-        let fits = self.period > 0 && columns.is_multiple_of(self.period);
-        (fits && self.slots <= self.period).then(|| columns / self.period * self.slots)
-    }
+/// A job of a task: what it needs in the window that began last.
+#[derive(Clone, Copy)]
+struct Job {
+    left: u32,
+    begins: Option<u32>,
 }
 
-/// The task of each column of one CPU; `None` if the load is above one or a period does not divide
-/// the table.
-pub fn on_one_cpu(tasks: &[Task], columns: u32) -> Option<Vec<Option<usize>>> {
-    for task in tasks {
-        task.load(columns)?;
-    }
-    let mut left = vec![0; tasks.len()];
-    let mut row = vec![None; columns as usize];
+/// The task of each column of one CPU, in columns that are open. Offsets of tasks do not count,
+/// and their periods must divide the table.
+///
+/// Slots that a reservation keeps are left as late as it permits, so in a table with a reservation
+/// a task may miss a deadline that another order would meet.
+pub fn on_one_cpu(view: &View, row: u32, tasks: &[Periodic]) -> Result<Vec<Option<usize>>, Missed> {
+    let columns = view.columns();
+    let mut row = view.row(row).cloned();
+    let mut jobs: Vec<Job> = tasks.iter().map(job).collect();
+    let mut chosen = vec![None; columns as usize];
     for column in 0..columns {
-        for (left, task) in left.iter_mut().zip(tasks) {
-            if column.is_multiple_of(task.period) {
-                if *left > 0 {
-                    return None;
-                }
-                *left = task.slots;
+        for (task, periodic) in tasks.iter().enumerate() {
+            if column > 0 && column.is_multiple_of(periodic.period) {
+                finish(tasks, &jobs, task, column - periodic.period)?;
+                jobs[task] = job(periodic);
             }
         }
-        let waiting = (0..tasks.len()).filter(|&task| left[task] > 0);
-        let deadline = |task: &usize| column - column % tasks[*task].period + tasks[*task].period;
-        let next = waiting.min_by_key(|task| (deadline(task), *task));
-        if let Some(task) = next {
-            left[task] -= 1;
-            row[column as usize] = Some(task);
+        let waiting = (0..tasks.len()).filter(|&task| jobs[task].left > 0);
+        let deadline = |task: &usize| deadline(&tasks[*task], jobs[*task], column);
+        let Some(task) = waiting.min_by_key(|task| (deadline(task), *task)) else {
+            continue;
+        };
+        if row.as_mut().is_some_and(|row| row.take(column)) {
+            chosen[column as usize] = Some(task);
+            let job = &mut jobs[task];
+            job.left -= 1;
+            job.begins = job.begins.or(Some(column % tasks[task].period));
         }
     }
-    left.iter().all(|&left| left == 0).then_some(row)
+    for (task, periodic) in tasks.iter().enumerate() {
+        finish(tasks, &jobs, task, columns - periodic.period)?;
+    }
+    Ok(chosen)
 }
 
-/// A CPU for each task, by first fit with the greatest load first; `None` if that finds none.
-pub fn pack(tasks: &[Task], cpus: u32, columns: u32) -> Option<Vec<u32>> {
-    let loads: Option<Vec<u32>> = tasks.iter().map(|task| task.load(columns)).collect();
-    let loads = loads?;
-    let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|&task| core::cmp::Reverse(loads[task]));
-    let mut rest = vec![columns; cpus as usize];
-    let mut chosen = vec![0; tasks.len()];
-    for task in order {
-        let cpu = rest.iter().position(|&rest| rest >= loads[task])?;
-        rest[cpu] -= loads[task];
-        chosen[task] = cpu as u32;
+fn job(task: &Periodic) -> Job {
+    let (left, begins) = (task.slots, None);
+    Job { left, begins }
+}
+
+/// The column before which a waiting job must have its next slot. A bound on the jitter is the
+/// deadline of a job's first slot.
+fn deadline(task: &Periodic, job: Job, column: u32) -> u32 {
+    let begin = column - column % task.period;
+    let first = task.jitter.filter(|_| job.begins.is_none());
+    begin + first.map_or(task.period, |jitter| (jitter + 1).min(task.period))
+}
+
+/// Whether the job of a window has met its deadlines.
+fn finish(tasks: &[Periodic], jobs: &[Job], task: usize, first: u32) -> Result<(), Missed> {
+    let (periodic, job) = (&tasks[task], jobs[task]);
+    let lack = Lack {
+        first: first.into(),
+        length: periodic.period,
+        has: periodic.slots - job.left,
+        begins: job.begins,
+    };
+    match lack.is_met(periodic) {
+        true => Ok(()),
+        false => Err(Missed { task, lack }),
     }
-    Some(chosen)
 }

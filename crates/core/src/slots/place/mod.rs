@@ -8,6 +8,7 @@ pub mod cpu_choice;
 pub mod edf;
 pub mod event;
 pub mod gang;
+pub mod packing;
 pub mod periodic;
 mod row;
 

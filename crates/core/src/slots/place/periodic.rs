@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::View;
-use crate::slots::geometry::Cell;
+use crate::slots::geometry::{Cell, Tick};
 
 /// What to do with a period that does not divide the table (2005, 5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,20 +27,63 @@ pub struct Periodic {
     pub jitter: Option<u32>,
 }
 
+/// What a window has of what it is to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lack {
+    /// The window's first tick; past the table's end for one that only a later round has.
+    pub first: Tick,
+    /// Slots of the window.
+    pub length: u32,
+    /// Slots that the task has there, or could have.
+    pub has: u32,
+    /// How many slots after the window's beginning the first of them is.
+    pub begins: Option<u32>,
+}
+
+impl Lack {
+    /// Whether the window lacks nothing.
+    pub(crate) fn is_met(&self, periodic: &Periodic) -> bool {
+        let late = |begins| periodic.jitter.is_some_and(|jitter| begins > jitter);
+        self.has >= periodic.slots && !self.begins.is_some_and(late)
+    }
+}
+
 impl Periodic {
+    /// `slots` of every `period`, from the beginning of the table and anywhere in a window.
+    pub const fn new(slots: u32, period: u32) -> Self {
+        Self {
+            slots,
+            period,
+            offset: 0,
+            jitter: None,
+        }
+    }
+
+    /// The slots that the task takes of the table; `None`: its period does not divide it.
+    pub fn load(&self, columns: u32) -> Option<u32> {
+        let fits = self.period > 0 && columns.is_multiple_of(self.period);
+        (fits && self.slots <= self.period).then(|| columns / self.period * self.slots)
+    }
+
+    /// The longest period that divides the table and is not longer than the task's; zero if the
+    /// task's is.
+    pub fn harmonic_period(&self, columns: u32) -> u32 {
+        let longest = self.period.min(columns);
+        let mut shorter = (1..=longest).rev();
+        shorter
+            .find(|period| columns.is_multiple_of(*period))
+            .unwrap_or(0)
+    }
+
     /// The windows of a table: first column, counted without its end, and length.
     pub fn windows(&self, columns: u32, fit: Fit) -> Vec<(u32, u32)> {
-        if self.period == 0 || columns == 0 {
+        let period = match fit {
+            Fit::Harmonic => self.harmonic_period(columns),
+            Fit::OverAllocate => self.period.min(columns),
+        };
+        if period == 0 {
             return Vec::new();
         }
-        let longest = self.period.min(columns);
-        let period = match fit {
-            Fit::Harmonic => (1..=longest)
-                .rev()
-                .find(|period| columns.is_multiple_of(*period)),
-            Fit::OverAllocate => Some(longest),
-        };
-        let period = period.unwrap_or(1);
         let begins = (0..columns).step_by(period as usize);
         let window = |begin| (self.offset % columns + begin, period.min(columns - begin));
         begins.map(window).collect()
@@ -48,25 +91,79 @@ impl Periodic {
 
     /// Slots on one row, the earliest open ones of each window; `None` if a window has too few.
     pub fn place(&self, view: &View, row: u32, fit: Fit) -> Option<Vec<u32>> {
-        let (windows, row) = (self.windows(view.columns(), fit), view.row(row)?);
+        self.try_place(view, row, fit).ok()
+    }
+
+    /// As [`Periodic::place`]; names the first window that has too few, or in which the first comes
+    /// too late.
+    pub fn try_place(&self, view: &View, row: u32, fit: Fit) -> Result<Vec<u32>, Lack> {
+        let windows = self.windows(view.columns(), fit);
+        let lack = |(first, length): (u32, u32), has, begins| Lack {
+            first: first.into(),
+            length,
+            has,
+            begins,
+        };
+        let Some(row) = view.row(row) else {
+            let first = windows.first().copied().unwrap_or_default();
+            return Err(lack(first, 0, None));
+        };
         // Mostly a window is too full, which is seen without a look at each slot.
-        let has_room = |&window: &_| row.unclaimed_in(window) >= self.slots;
-        if !windows.iter().all(has_room) {
-            return None;
+        for &window in &windows {
+            let unclaimed = row.unclaimed_in(window);
+            if unclaimed < self.slots {
+                return Err(lack(window, unclaimed, None));
+            }
         }
         let (mut row, mut chosen) = (row.clone(), Vec::new());
         for (first, length) in windows {
             let steps = (0..length).map(|step| (step, (first + step) % view.columns()));
-            let mut open = steps.filter(|&(_, column)| row.take(column));
-            for nth in 0..self.slots {
-                let (step, column) = open.next()?;
-                if nth == 0 && self.jitter.is_some_and(|jitter| step > jitter) {
-                    return None;
-                }
+            let open = steps.filter(|&(_, column)| row.take(column));
+            let (mut has, mut begins) = (0, None);
+            for (step, column) in open.take(self.slots as usize) {
+                has += 1;
+                begins = begins.or(Some(step));
                 chosen.push(column);
             }
+            let found = lack((first, length), has, begins);
+            if !found.is_met(self) {
+                return Err(found);
+            }
         }
-        Some(chosen)
+        Ok(chosen)
+    }
+
+    /// The first window, of all that begin in ticks from zero on until they repeat, that lacks
+    /// something with these columns of a row, in their order. Where the period divides the table,
+    /// these are the windows of one round.
+    pub fn verify(&self, chosen: &[u32], columns: u32) -> Result<(), Lack> {
+        let held = chosen.len();
+        let before = |tick: Tick| {
+            let column = (tick % u64::from(columns)) as u32;
+            let before = chosen.partition_point(|&chosen| chosen < column);
+            (
+                tick / u64::from(columns) * held as u64 + before as u64,
+                column,
+                before,
+            )
+        };
+        for window in 0..columns / greatest_common_divisor(self.period, columns) {
+            let first = u64::from(self.offset) + u64::from(window) * u64::from(self.period);
+            let (earlier, column, next) = before(first);
+            let (by_its_end, ..) = before(first + u64::from(self.period));
+            let round_the_end = chosen.first().map(|next| next + columns);
+            let next = chosen.get(next).copied().or(round_the_end);
+            let found = Lack {
+                first,
+                length: self.period,
+                has: (by_its_end - earlier) as u32,
+                begins: next.map(|next| next - column),
+            };
+            if !found.is_met(self) {
+                return Err(found);
+            }
+        }
+        Ok(())
     }
 
     /// The answer to a revocation: another slot in the window of the one that was lost.
@@ -78,5 +175,12 @@ impl Periodic {
         let (first, length) = self.windows(columns, fit).into_iter().find(holds)?;
         let mut window = (0..length).map(|step| (first + step) % columns);
         window.find(|&column| view.is_open(Cell { row, column }))
+    }
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        _ => greatest_common_divisor(b, a % b),
     }
 }

@@ -83,13 +83,13 @@ impl Row {
 
     /// The number of unclaimed columns from one up to another, that one not included.
     fn unclaimed_between(&self, first: u32, end: u32) -> u32 {
-        let words = (0..).zip(&self.unclaimed);
-        let inside = words.map(|(word, &unclaimed): (u32, _)| {
+        let words = first / u64::BITS..end.div_ceil(u64::BITS);
+        let inside = words.map(|word| {
             let below = |column: u32| match column.saturating_sub(word * u64::BITS) {
                 bits @ 0..u64::BITS => (1 << bits) - 1,
                 _ => u64::MAX,
             };
-            unclaimed & below(end) & !below(first)
+            self.unclaimed[word as usize] & below(end) & !below(first)
         });
         inside.map(u64::count_ones).sum()
     }

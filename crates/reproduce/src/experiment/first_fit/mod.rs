@@ -2,7 +2,6 @@
 //! tasks, with three ways to choose a CPU, beside what an optimal placement does.
 
 mod averages;
-mod packing;
 mod placing;
 mod tasks;
 
@@ -11,13 +10,13 @@ use std::num::NonZeroU32;
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus};
 use prorata_core::slots::place::View;
 use prorata_core::slots::place::cpu_choice::CpuChoice;
+use prorata_core::slots::place::packing::pack;
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use serde::Deserialize;
 
 use super::{Context, Result};
 use crate::finding::Findings;
 use averages::{Averages, interval_of};
-use packing::Packing;
 use placing::Placed;
 use tasks::{Kinds, TaskSet, slots_of};
 
@@ -338,14 +337,14 @@ impl Size {
     fn add_optimum(&mut self, set: &TaskSet, steps: u32) {
         let tasks = set.tasks.iter();
         let loads: Vec<u32> = tasks.map(|&task| slots_of(task, self.columns)).collect();
-        let Packing { load, is_exact } = packing::pack(&loads, self.cpus, self.columns, steps);
+        let packing = pack(&loads, self.cpus, self.columns, steps);
         let placed = Placed {
-            load,
-            left_out: u32::from(load < set.load),
+            load: packing.load,
+            left_out: u32::from(packing.load < set.load),
             empty_cpus: 0,
         };
         self.optimum.add(set.target, set, placed);
-        self.given_up += u32::from(!is_exact);
+        self.given_up += u32::from(!packing.is_exact);
     }
 
     /// Whether a random task would find room on a lone CPU, after each task of a set.

@@ -5,7 +5,6 @@ use prorata_core::rng::Rng;
 use prorata_core::slots::geometry::Cell;
 use prorata_core::slots::place::View;
 use prorata_core::slots::place::cpu_choice::CpuChoice;
-use prorata_core::slots::place::edf::Task;
 use prorata_core::slots::place::periodic::{Fit, Periodic};
 
 use super::tasks::slots_of;
@@ -21,7 +20,12 @@ pub struct Placed {
     pub empty_cpus: u32,
 }
 
-pub fn place_all(tasks: &[Task], mut view: View, choice: CpuChoice, rng: &mut impl Rng) -> Placed {
+pub fn place_all(
+    tasks: &[Periodic],
+    mut view: View,
+    choice: CpuChoice,
+    rng: &mut impl Rng,
+) -> Placed {
     let columns = view.columns();
     let mut placed = Placed::default();
     for &task in tasks {
@@ -36,16 +40,15 @@ pub fn place_all(tasks: &[Task], mut view: View, choice: CpuChoice, rng: &mut im
 }
 
 /// Places a task and says on which CPU.
-pub fn place(task: Task, view: &mut View, choice: CpuChoice, rng: &mut impl Rng) -> Option<u32> {
-    let periodic = Periodic {
-        slots: task.slots,
-        period: task.period,
-        offset: 0,
-        jitter: None,
-    };
+pub fn place(
+    task: Periodic,
+    view: &mut View,
+    choice: CpuChoice,
+    rng: &mut impl Rng,
+) -> Option<u32> {
     let room = slots_of(task, view.columns());
     let mut fitting = choice.order(view, room, rng).filter_map(|row| {
-        let columns = periodic.place(view, row, Fit::Harmonic)?;
+        let columns = task.place(view, row, Fit::Harmonic)?;
         Some((row, columns))
     });
     let found = fitting.next();
@@ -68,7 +71,12 @@ mod tests {
     }
 
     /// The CPU of each task, slot by slot; of random CPUs there may only be one.
-    fn naive(tasks: &[Task], cpus: usize, columns: usize, choice: CpuChoice) -> Vec<Option<u32>> {
+    fn naive(
+        tasks: &[Periodic],
+        cpus: usize,
+        columns: usize,
+        choice: CpuChoice,
+    ) -> Vec<Option<u32>> {
         let mut taken = vec![vec![false; columns]; cpus];
         let mut chosen = Vec::new();
         for task in tasks {
@@ -113,11 +121,11 @@ mod tests {
             if choice == CpuChoice::Random {
                 cpus = 1;
             }
-            let tasks: Vec<Task> = (0..below(&mut rng, 20))
+            let tasks: Vec<Periodic> = (0..below(&mut rng, 20))
                 .map(|_| {
                     let period = periods[below(&mut rng, periods.len() as u64) as usize];
                     let slots = 1 + below(&mut rng, u64::from(period) / 2) as u32;
-                    Task { slots, period }
+                    Periodic::new(slots, period)
                 })
                 .collect();
             let mut view = empty(cpus, columns);

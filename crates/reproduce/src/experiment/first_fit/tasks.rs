@@ -3,7 +3,7 @@
 //! period, from 5 to 50 % of a CPU. Tasks join a set until the next would pass the target.
 
 use prorata_core::rng::{Rng, below};
-use prorata_core::slots::place::edf::Task;
+use prorata_core::slots::place::periodic::Periodic;
 
 /// Periods, each with the fewest and the most slots that are 5 to 50 % of it.
 pub struct Kinds {
@@ -15,7 +15,7 @@ pub struct Kinds {
 pub struct TaskSet {
     /// From 0 to 1, of all CPUs.
     pub target: f64,
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Periodic>,
     /// Slots of the table that the tasks take together.
     pub load: u32,
 }
@@ -34,10 +34,10 @@ impl Kinds {
     }
 
     /// A random task.
-    pub fn draw(&self, rng: &mut impl Rng) -> Task {
+    pub fn draw(&self, rng: &mut impl Rng) -> Periodic {
         let (period, fewest, most) = self.kinds[below(rng, self.kinds.len() as u64) as usize];
         let slots = fewest + below(rng, u64::from(most - fewest) + 1) as u32;
-        Task { slots, period }
+        Periodic::new(slots, period)
     }
 
     /// A random set, of a random target.
@@ -62,7 +62,7 @@ impl Kinds {
 }
 
 /// The slots that a task takes of a table that its period divides.
-pub fn slots_of(task: Task, columns: u32) -> u32 {
+pub fn slots_of(task: Periodic, columns: u32) -> u32 {
     columns / task.period * task.slots
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_thesis_has_a_load_of_65_percent() {
-        let task = |slots, period| Task { slots, period };
+        let task = |slots, period| Periodic::new(slots, period);
         let slots = slots_of(task(10, 40), 120) + slots_of(task(2, 5), 120);
         assert_eq!(f64::from(slots) / 120.0, 0.65);
     }
