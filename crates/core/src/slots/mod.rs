@@ -6,6 +6,7 @@ pub mod account;
 mod administering;
 pub mod admission;
 pub mod bank;
+pub mod check;
 pub mod claim;
 mod claiming;
 pub mod error;

@@ -91,8 +91,16 @@ impl View {
         }
     }
 
+    /// A view of one row, which is its row zero.
+    pub(in crate::slots) fn one_row(&self, row: u32) -> Self {
+        Self {
+            columns: self.columns,
+            rows: self.row(row).into_iter().cloned().collect(),
+        }
+    }
+
     /// Closes a cell if it is open; returns whether it was.
-    fn take(&mut self, cell: Cell) -> bool {
+    pub(in crate::slots) fn take(&mut self, cell: Cell) -> bool {
         let row = self.rows.get_mut(cell.row as usize);
         row.is_some_and(|row| row.take(cell.column))
     }
@@ -110,5 +118,15 @@ impl View {
     /// The number of open cells of a row.
     pub fn open_in(&self, row: u32) -> u32 {
         self.row(row).map_or(0, Row::open)
+    }
+
+    /// The most slots of a row that may be claimed together; a reservation may permit fewer.
+    pub fn room_in(&self, row: u32) -> u32 {
+        self.row(row).map_or(0, Row::room)
+    }
+
+    /// For an unclaimed cell, the first column of a window in which its reservation keeps it.
+    pub fn window_kept(&self, cell: Cell) -> Option<u32> {
+        self.row(cell.row)?.window_kept(cell.column)
     }
 }

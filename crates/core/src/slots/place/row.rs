@@ -73,6 +73,28 @@ impl Row {
         }
     }
 
+    /// The most columns that can be claimed together: those that the reservation keeps unclaimed are
+    /// no fewer than its part of the row.
+    pub(super) fn room(&self) -> u32 {
+        let (part, of) = (self.reservation.numerator, self.reservation.denominator);
+        let kept = (u64::from(part) * u64::from(self.columns)).div_ceil(u64::from(of)) as u32;
+        match self.online {
+            true => self.unclaimed_between(0, self.columns).saturating_sub(kept),
+            false => 0,
+        }
+    }
+
+    /// The first column of a window that a claim of an unclaimed column would leave with too few
+    /// unclaimed ones.
+    pub(super) fn window_kept(&self, column: u32) -> Option<u32> {
+        let claimed = (0..self.columns).map(|other| other == column || !self.is_unclaimed(other));
+        let deficits = self.reservation.deficits(&claimed.collect::<Vec<_>>());
+        deficits
+            .iter()
+            .position(|&lack| lack > 0)
+            .map(|first| first as u32)
+    }
+
     /// The number of unclaimed columns of a window, round the end of the table at most once. So
     /// many may be open, and no more.
     pub(super) fn unclaimed_in(&self, (first, length): (u32, u32)) -> u32 {
