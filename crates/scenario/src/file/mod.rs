@@ -26,7 +26,7 @@ pub use distribution::{Distribution, Normal, Trace, Varying};
 pub use error::{KeyPath, MAX_NAME_BYTES, Problem, ReadError, ScenarioError, Segment};
 pub use hybrid::Hybrid;
 pub use program::{Block, COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Resource, Serve, Step};
-pub use read::MAX_FILE_BYTES;
+pub use read::{MAX_FILE_BYTES, read_text};
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
 pub use timeline::{Action, At, Move, SetMax, SetNice, SetTickets, Transfer, Unfund};

@@ -75,10 +75,17 @@ impl Source<'_> {
     }
 
     fn error_at(&self, offset: usize, what: String) -> ReadError {
-        let before = &self.text[..offset.min(self.text.len())];
+        ReadError::at(self.path, &self.text, offset, what)
+    }
+}
+
+impl ReadError {
+    /// What is wrong at a byte of a file's text.
+    pub fn at(path: &Path, text: &str, offset: usize, what: String) -> ReadError {
+        let before = &text[..offset.min(text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         ReadError::Line {
-            path: self.path.to_owned(),
+            path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             what,
@@ -110,7 +117,8 @@ fn offset(table: &Spanned<DeTable<'_>>, place: &KeyPath) -> usize {
     start
 }
 
-fn read_text(path: &Path) -> Result<String, ReadError> {
+/// Reads a file that is not longer than [`MAX_FILE_BYTES`].
+pub fn read_text(path: &Path) -> Result<String, ReadError> {
     let file_error = |error| ReadError::File {
         path: path.to_owned(),
         error,
