@@ -54,6 +54,15 @@ impl Reservation {
         true
     }
 
+    /// Which columns are in a window that has no unclaimed slot to spare.
+    pub(crate) fn keeps(&self, claimed: &[bool]) -> Vec<bool> {
+        let one_more = Self {
+            numerator: self.numerator + 1,
+            ..*self
+        };
+        one_more.in_short_windows(claimed)
+    }
+
     /// How many unclaimed slots each window lacks, by its first column.
     pub(crate) fn deficits(&self, claimed: &[bool]) -> Vec<u32> {
         let columns = claimed.len();

@@ -78,6 +78,12 @@ fn what_a_placer_returns_is_claimed_whole() {
         println!("seed {seed}");
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let table = random_table(&mut rng);
+        let view = View::unclaimed(&table);
+        for row in 0..3 {
+            let cells = (0..COLUMNS).map(|column| Cell { row, column });
+            let open = cells.filter(|&cell| view.is_open(cell)).count();
+            assert_eq!(view.open_in(row) as usize, open, "row {row}");
+        }
         for placer in 0..5 {
             let cells = place(placer, &View::unclaimed(&table), &mut rng);
             let claims: Vec<_> = cells

@@ -157,3 +157,14 @@ fn a_task_without_room_names_what_is_left() {
         Counterexample::Unplanned { load: 9, room: 3 }
     );
 }
+
+/// Two tasks want 4 of every 9 slots, which is less than a CPU, and are placed by every 6.
+#[test]
+fn nothing_is_certain_of_a_task_that_is_placed_by_a_shorter_period() {
+    let tasks = [4, 4].map(|slots| claimant(Periodic::new(slots, 9), None));
+    let planned = plan(&empty(1, 12, NOTHING), &tasks, STEPS);
+    assert_eq!(planned.outcome.conflicts.len(), 1);
+    assert!(!planned.is_impossible);
+    let tasks = [5, 5].map(|slots| claimant(Periodic::new(slots, 6), None));
+    assert!(plan(&empty(1, 12, NOTHING), &tasks, STEPS).is_impossible);
+}

@@ -47,14 +47,19 @@ pub fn plan(empty: &View, claimants: &[Claimant], steps: u32) -> Plan {
         placing.place(claimant);
     }
     let tasks = tasks(claimants, empty.columns());
-    let (rows, is_impossible) = rows(&placing.view, &tasks, steps);
+    let (rows, has_no_room) = rows(&placing.view, &tasks, steps);
     take_columns(&mut placing, &tasks, &rows);
     for &claimant in others.iter().filter(|c| !is_named(c) && !is_periodic(c)) {
         placing.place(claimant);
     }
+    // A task may need fewer slots by its own period than by a shorter one.
+    let divides = |task: &Task| match &claimants[task.claimant].wish {
+        Wish::Periodic { periodic, .. } => periodic.period == task.periodic.period,
+        _ => true,
+    };
     Plan {
         outcome: placing.outcome,
-        is_impossible,
+        is_impossible: has_no_room && tasks.iter().all(divides),
     }
 }
 

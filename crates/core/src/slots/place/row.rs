@@ -69,7 +69,16 @@ impl Row {
         match (self.online, self.reservation.numerator) {
             (false, _) => 0,
             (true, 0) => self.unclaimed_between(0, self.columns),
-            _ => (0..self.columns).filter(|&c| self.is_open(c)).count() as u32,
+            _ => {
+                let claimed = (0..self.columns).map(|column| !self.is_unclaimed(column));
+                let claimed: Vec<bool> = claimed.collect();
+                let kept = self.reservation.keeps(&claimed);
+                let open = claimed
+                    .iter()
+                    .zip(kept)
+                    .filter(|(claimed, kept)| !**claimed && !kept);
+                open.count() as u32
+            }
         }
     }
 
