@@ -1,7 +1,10 @@
 //! Arguments of `prorata slots`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
+use clap::{Args, Subcommand, ValueHint};
+
+use super::Format;
 use super::slots_run::SlotsRunArgs;
 use super::timetable::{
     AdmitArgs, ClaimArgs, CloseArgs, DonateArgs, FreeArgs, OpenArgs, ReserveArgs, ShowArgs,
@@ -17,7 +20,9 @@ Examples:
   prorata slots open
   prorata slots run --periodic 4ms/20ms -- ./controller
   prorata slots claim 0:0,12,24 --client player
-  prorata slots show"
+  prorata slots show
+  prorata slots check robot.toml
+  prorata slots plan robot.toml"
 )]
 pub struct SlotsArgs {
     #[command(subcommand)]
@@ -71,4 +76,67 @@ pub enum SlotsCommand {
     ///
     /// For the daemon's owner and root.
     Reserve(ReserveArgs),
+    /// Check whether claims fit a table together, without a daemon
+    ///
+    /// Makes the claims of a file in an empty table: higher levels first; within a level named slots
+    /// first, then the others in the file's order. For each claim that finds no place, prints a
+    /// counterexample: the slot or the window, its CPU, and who has it. Prints the slots, the longest
+    /// blackout and the CPU of each claim, the use of each CPU, and whether less than one slot in ten
+    /// is reserved. docs/SLOTS.md describes the file.
+    ///
+    /// Exit codes: 0 all claims fit; 1 conflicts; 2 wrong usage, or a file that is refused.
+    Check(CheckArgs),
+    /// Find a table in which all periodic claims of a file fit, without a daemon
+    ///
+    /// Chooses CPUs by bin packing and slots by earliest deadline first. Named slots stay where they
+    /// are; gangs and the other claims get what the periodic ones leave. Prints the table, a row for
+    /// each CPU, and says if no table has room.
+    ///
+    /// Exit codes: 0 all claims fit; 1 conflicts; 2 wrong usage, or a file that is refused.
+    Plan(PlanArgs),
+}
+
+/// `prorata slots check`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example of a file:
+  [slots]
+  cpus = 2
+  columns = 40
+  length = \"5ms\"
+  reserve = { slots = 1, of = 10 }
+
+  [[claim]]
+  by = \"controller\"
+  periodic = \"4ms/20ms\"
+  jitter = \"5ms\"
+  level = \"hard\"
+
+  [[claim]]
+  by = \"simulation\"
+  gang = { threads = 2, columns = 10 }
+  level = \"gang\"
+
+Example:
+  prorata slots check robot.toml")]
+pub struct CheckArgs {
+    /// File with a table and claims
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata slots plan`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata slots plan robot.toml
+  prorata slots plan robot.toml --json")]
+pub struct PlanArgs {
+    /// File with a table and claims, as `prorata slots check --help` shows
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub format: Format,
 }

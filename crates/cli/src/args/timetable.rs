@@ -1,5 +1,6 @@
 //! Arguments of `prorata slots` for the open timetable.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -224,6 +225,17 @@ impl FromStr for Places {
         let columns = columns.split(',').map(range);
         let columns = columns.collect::<Result<_, _>>().map_err(|_| wrong())?;
         Ok(Self { cpu, columns })
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.columns.iter().map(|range| match range {
+            Range { first, last } if first == last => first.to_string(),
+            Range { first, last } => format!("{first}-{last}"),
+        });
+        let columns: Vec<String> = columns.collect();
+        write!(f, "{}:{}", self.cpu, columns.join(","))
     }
 }
 

@@ -45,7 +45,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Demo(args) => return demo::demo(args),
         Command::Vm(args) => return vm::vm(args),
         Command::Floor(args) => return floor::floor(args),
-        Command::Slots(args) => return slots::slots(&caller()?, args),
+        Command::Slots(args) => return slots::slots(&caller, args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Load(args) => return load::load(args),

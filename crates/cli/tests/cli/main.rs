@@ -14,6 +14,7 @@ mod sessions;
 mod sim;
 mod sim_on_processes;
 mod slots;
+mod slots_offline;
 mod starting;
 mod support;
 mod trouble;

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every public command.
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 38] = [
     "run",
     "ps",
     "top",
@@ -37,6 +37,7 @@ const COMMANDS: [&str; 37] = [
     "status",
     "stop",
     "demo",
+    "slots",
     "vm",
     "sim",
     "reproduce",
@@ -48,7 +49,19 @@ const COMMANDS: [&str; 37] = [
 ];
 
 /// Subcommands of other commands.
-const COMMANDS_BELOW: [&str; 7] = [
+const COMMANDS_BELOW: [&str; 19] = [
+    "slots-open",
+    "slots-close",
+    "slots-show",
+    "slots-watch",
+    "slots-claim",
+    "slots-free",
+    "slots-tokens",
+    "slots-donate",
+    "slots-run",
+    "slots-reserve",
+    "slots-check",
+    "slots-plan",
     "vm-run",
     "vm-fetch",
     "vm-list",

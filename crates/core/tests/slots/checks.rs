@@ -134,7 +134,10 @@ pub(crate) fn assert_is_sound(outcome: &Outcome, view: &View, reservation: Reser
         let is_own = |cell: &Cell| outcome.holder(*cell) == Some(claimant);
         assert!(cells.iter().all(is_own));
     }
-    assert_eq!(held, (0..rows).map(|row| outcome.claimed_in(row)).sum::<u32>());
+    assert_eq!(
+        held,
+        (0..rows).map(|row| outcome.claimed_in(row)).sum::<u32>()
+    );
     let ticks = Ticks { outcome, columns };
     for row in 0..rows {
         for first in 0..columns {

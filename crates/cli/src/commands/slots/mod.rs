@@ -1,8 +1,12 @@
 //! `prorata slots`: the public timetable (2005).
 
 mod admit;
+mod check;
 mod claims;
+mod file;
 mod open;
+mod plan;
+mod report;
 mod run;
 mod show;
 mod watch;
@@ -16,20 +20,22 @@ use prorata_protocol::{Connection, Request, Response};
 use crate::args::slots::{SlotsArgs, SlotsCommand};
 use crate::caller::{self, Caller};
 
-/// `prorata slots`.
-pub fn slots(caller: &Caller, args: &SlotsArgs) -> Result<ExitCode> {
+/// `prorata slots`. Checking and planning ask no daemon.
+pub fn slots(caller: &dyn Fn() -> Result<Caller>, args: &SlotsArgs) -> Result<ExitCode> {
     let done = match &args.command {
-        SlotsCommand::Claim(args) => return claims::claim(caller, args),
-        SlotsCommand::Free(args) => return claims::free(caller, args),
-        SlotsCommand::Tokens(args) => return claims::tokens(caller, args),
-        SlotsCommand::Donate(args) => return claims::donate(caller, args),
-        SlotsCommand::Reserve(args) => return claims::reserve(caller, args),
-        SlotsCommand::Run(args) => return run::run(caller, args),
-        SlotsCommand::Open(args) => open::open(caller, args),
-        SlotsCommand::Close(args) => open::close(caller, args),
-        SlotsCommand::Admit(args) => admit::admit(caller, args),
-        SlotsCommand::Show(args) => show::show(caller, args),
-        SlotsCommand::Watch(args) => watch::watch(caller, args),
+        SlotsCommand::Check(args) => return check::check(args),
+        SlotsCommand::Plan(args) => return plan::plan(args),
+        SlotsCommand::Claim(args) => return claims::claim(&caller()?, args),
+        SlotsCommand::Free(args) => return claims::free(&caller()?, args),
+        SlotsCommand::Tokens(args) => return claims::tokens(&caller()?, args),
+        SlotsCommand::Donate(args) => return claims::donate(&caller()?, args),
+        SlotsCommand::Reserve(args) => return claims::reserve(&caller()?, args),
+        SlotsCommand::Run(args) => return run::run(&caller()?, args),
+        SlotsCommand::Open(args) => open::open(&caller()?, args),
+        SlotsCommand::Close(args) => open::close(&caller()?, args),
+        SlotsCommand::Admit(args) => admit::admit(&caller()?, args),
+        SlotsCommand::Show(args) => show::show(&caller()?, args),
+        SlotsCommand::Watch(args) => watch::watch(&caller()?, args),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
