@@ -26,6 +26,7 @@ mod early;
 mod further;
 mod pauses;
 mod quanta;
+mod slots;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,8 @@ pub struct Chooser {
     /// Its own CPUs.
     cpus: Range<u32>,
     cpus_free: u32,
+    /// CPUs that the timetable has.
+    cpus_in_slots: u32,
     /// Length of a standard quantum, at least 1 ns.
     quantum_ns: u64,
     /// Of the clients whose turns have a length of their own.
@@ -120,6 +123,7 @@ impl Chooser {
             keeps_time: policy.keeps_time(),
             policy,
             cpus_free: cpus.len() as u32,
+            cpus_in_slots: 0,
             cpus,
             quantum_ns: quantum_ns.max(1),
             own_quanta_ns: BTreeMap::new(),
@@ -427,7 +431,7 @@ impl Chooser {
     /// Owns these CPUs from now on; all turns end.
     pub fn set_cpus(&mut self, cpus: Range<u32>) {
         self.end_turns();
-        self.cpus_free = cpus.len() as u32;
+        self.cpus_free = (cpus.len() as u32).saturating_sub(self.cpus_in_slots);
         self.cpus = cpus;
         self.rematch();
     }

@@ -12,6 +12,7 @@
 mod hybrid;
 mod limits;
 mod nice;
+mod slots;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -25,6 +26,7 @@ use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::Policy;
 use limits::Allowances;
+use slots::Slots;
 
 pub use crate::entitlement::{MAX_POOLS, Usage};
 
@@ -49,6 +51,8 @@ pub struct Dispatcher {
     quantum_ns: u64,
     /// Only where a mechanism of 1999 is in force.
     hybrid: Option<Box<Accounts>>,
+    /// Only where a timetable gives CPUs, too (2005).
+    slots: Option<Box<Slots>>,
 }
 
 impl Dispatcher {
@@ -90,6 +94,7 @@ impl Dispatcher {
             allowances,
             quantum_ns,
             hybrid: None,
+            slots: None,
         }
     }
 
@@ -124,6 +129,7 @@ impl Dispatcher {
                 chooser.forget(ClientIndex(client.index()));
             }
             self.allowances.forget(ClientIndex(client.index()));
+            self.forget_slots(ClientIndex(client.index()));
         }
         let limit = match *operation.operation() {
             Operation::LimitClient { client, max } => Some((client, max)),
@@ -148,6 +154,9 @@ impl Dispatcher {
         let Some(change) = self.entitlements.set_runnable(client, threads) else {
             return;
         };
+        if self.slots.is_some() && change == Transition::Threads {
+            return self.set_waiting_threads(client, threads);
+        }
         let index = ClientIndex(client.index());
         let Some(chooser) = self.chooser_of(client) else {
             return;
@@ -327,9 +336,13 @@ impl Dispatcher {
         }
     }
 
-    /// As [`Entitlements::usage`].
+    /// As [`Entitlements::usage`], with what was received in slots.
     pub fn usage(&self, client: ClientId) -> Usage {
-        self.entitlements.usage(client)
+        let charged = self.entitlements.usage(client);
+        match self.slots {
+            None => charged,
+            Some(_) => self.with_slots(client, charged),
+        }
     }
 
     /// Whether a client has a turn.

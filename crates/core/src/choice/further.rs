@@ -50,7 +50,7 @@ impl Chooser {
     /// A CPU that no other client can use goes to a client with a turn that
     /// has waiting threads.
     pub(super) fn widen(&mut self) -> Option<Choice> {
-        let given = u64::from(self.cpus.len() as u32 - self.cpus_free);
+        let given = u64::from(self.cpus.len() as u32 - self.cpus_free - self.cpus_in_slots);
         if self.turn_threads == given {
             return None;
         }

@@ -41,8 +41,12 @@ pub(crate) use standing::Standing;
 /// What a client got and should have got, since it was created.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Usage {
-    /// CPU time that it was charged for.
+    /// CPU time that it was charged for, and [`Usage::uncharged_ns`].
     pub received_ns: u64,
+    /// What it received of that in slots of a timetable (2005).
+    pub in_slots_ns: u64,
+    /// What it received in slots beyond what is charged: outside the economy, so nobody's due.
+    pub uncharged_ns: u64,
     /// Its share of all CPU time that was charged to any client of its pool
     /// while it was runnable.
     pub specified_ns: u64,
@@ -270,7 +274,21 @@ impl Entitlements {
             received_ns,
             specified_ns,
             share,
+            ..Usage::default()
         }
+    }
+
+    /// What a competing client may receive until it is ahead of its due by what that grows in
+    /// `wait_ns`. By the tickets that were last worked out.
+    pub(crate) fn room_ahead_ns(&self, client: ClientId, wait_ns: u64) -> u64 {
+        let Some(competitor) = self.competitors.get(client) else {
+            return 0;
+        };
+        let pool = &self.pools[usize::from(competitor.pool)];
+        let (received_ns, due_ns) = competitor.account(pool.reading());
+        let due_in_wait_ns = wait_ns as f64 * pool.share(competitor.tickets, 1);
+        let furthest_ns = due_ns.saturating_add(due_in_wait_ns as u64);
+        furthest_ns.saturating_sub(received_ns)
     }
 
     /// A client's identifier, by the index of one that has competed.

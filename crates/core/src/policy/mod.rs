@@ -184,6 +184,12 @@ pub trait Policy {
         true
     }
 
+    /// Whether a charge outside a turn puts off the client's next turn by as much as it is. A lottery
+    /// without memory has no place for that: there, slots of a timetable come on top of tickets.
+    fn carries_debt(&self) -> bool {
+        true
+    }
+
     /// The client that is likely to be picked after so many others, if that is
     /// cheap to say. It may be wrong: callers only fetch memory ahead.
     fn likely_after(&self, _picks: usize) -> Option<ClientIndex> {

@@ -12,6 +12,7 @@ mod nice;
 mod operations;
 mod passing_time;
 mod pools;
+mod slots;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};

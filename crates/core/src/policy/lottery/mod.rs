@@ -278,6 +278,10 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         false
     }
 
+    fn carries_debt(&self) -> bool {
+        false
+    }
+
     fn total_tickets(&self) -> u64 {
         self.total_tickets
     }
