@@ -96,6 +96,36 @@ pub enum Event<'a> {
         client: u32,
         pool: u32,
     },
+    /// A client's thread runs in a slot of the timetable (2005): it has the CPU at the
+    /// beginning of the slot, or got it within.
+    SlotBegan {
+        client: u32,
+        cpu: u32,
+        /// Which slot.
+        tick: u64,
+        /// Time from the slot's beginning, or from the wake within, until it runs.
+        late_ns: u64,
+    },
+    /// A client's thread no longer runs in slots of a CPU.
+    SlotEnded {
+        client: u32,
+        cpu: u32,
+    },
+    /// A slot of a client is over in which it never ran: it was blocked, or had too few threads.
+    SlotMissed {
+        client: u32,
+        cpu: u32,
+    },
+    /// A client's claim ended without its doing and before it expired.
+    Revoked {
+        client: u32,
+        cpu: u32,
+        column: u32,
+    },
+    /// The timetable refused what a client or an administrator asked for; the run continues.
+    SlotsRefused {
+        why: &'a str,
+    },
     /// The ledger refused an operation; the run continues without it.
     Refused {
         error: &'a LedgerError,
@@ -125,8 +155,13 @@ impl Event<'_> {
             | Event::Called { client, .. }
             | Event::Answered { client, .. }
             | Event::TicketsSet { client, .. }
-            | Event::Moved { client, .. } => Some(client),
+            | Event::Moved { client, .. }
+            | Event::SlotBegan { client, .. }
+            | Event::SlotEnded { client, .. }
+            | Event::SlotMissed { client, .. }
+            | Event::Revoked { client, .. } => Some(client),
             Event::Began
+            | Event::SlotsRefused { .. }
             | Event::Refused { .. }
             | Event::Sample
             | Event::Mark

@@ -2,7 +2,7 @@
 
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::measure::{
-    AbsoluteError, ClientMeasures, PointReport, RelativeError, RunMeasures,
+    AbsoluteError, ClientMeasures, PointReport, RelativeError, RunMeasures, SlotMeasures,
 };
 use prorata_scenario::plan::client_id;
 
@@ -109,6 +109,39 @@ impl Measures {
         }
     }
 
+    #[cold]
+    fn look_at_slots(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        let Some(slots) = &mut self.run.slots else {
+            return;
+        };
+        slots.note(event);
+        let exits = u32::from(matches!(
+            event,
+            Event::Left {
+                why: Why::Exited,
+                ..
+            }
+        ));
+        let clients = match (event, event.client()) {
+            (Event::Finished, _) => 0..machine.client_count(),
+            (_, Some(client)) => client..client + 1,
+            (_, None) => 0..0,
+        };
+        for client in clients {
+            let runnable = machine.runnable_threads(client) - exits;
+            let is_dark = runnable > 0 && machine.cpus_of(client) == 0;
+            slots.look(now_ns, client, is_dark);
+        }
+        if let Event::SlotEnded { client, .. } = event {
+            let error = &mut self.run.clients[client as usize].absolute_error;
+            look_at_client(error, client, machine);
+        }
+        if event == Event::Finished {
+            let conserved = machine.timetable().is_some_and(|table| table.audit());
+            slots.tokens_conserved = conserved;
+        }
+    }
+
     fn pairs_of(&mut self, client: u32) -> impl Iterator<Item = &mut RelativeError> {
         let pairs = self.run.pairs.iter_mut();
         pairs.filter(move |pair| pair.clients.0 == client || pair.clients.1 == client)
@@ -152,12 +185,19 @@ impl Observer for Measures {
         for (measures, pool) in self.pools.iter_mut().zip(0..) {
             measures.queue.look(now_ns, machine.waiting_in(pool));
         }
+        if self.run.slots.is_some() {
+            self.look_at_slots(now_ns, event, machine);
+        }
         match event {
             Event::Began => {
                 self.run = RunMeasures::new(machine.client_count(), machine.pairs());
                 if machine.pool_count() > 1 {
                     self.pools
                         .resize(machine.pool_count() as usize, PoolMeasures::default());
+                }
+                if machine.timetable().is_some() {
+                    let measures = SlotMeasures::new(machine.client_count());
+                    self.run.slots = Some(Box::new(measures));
                 }
                 self.mark(now_ns, machine);
             }

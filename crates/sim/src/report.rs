@@ -36,6 +36,13 @@ pub fn report(scenario: &Scenario, seed: u64, machine: &Machine, measures: &Meas
         pools: pools(machine, measures),
         ..ran.report()
     };
+    if machine.timetable().is_some() {
+        for (client, number) in report.clients.iter_mut().zip(0..) {
+            let usage = machine.dispatcher().usage(machine.client_id(number));
+            client.in_slots_ns = Some(usage.in_slots_ns);
+            client.uncharged_ns = Some(usage.uncharged_ns);
+        }
+    }
     if machine.pool_count() > 1 {
         for (client, number) in report.clients.iter_mut().zip(0..) {
             client.pool = Some(machine.pool_name(machine.pool_of(number)).to_owned());

@@ -97,6 +97,27 @@ impl fmt::Display for Line<'_> {
             Event::Moved { client, pool } => {
                 write!(f, "moved {} {}", name(client), self.machine.pool_name(pool))
             }
+            Event::SlotBegan {
+                client,
+                cpu,
+                tick,
+                late_ns,
+            } => write!(
+                f,
+                "slot {} of CPU {cpu} runs {} late {late_ns}",
+                tick,
+                name(client)
+            ),
+            Event::SlotEnded { client, cpu } => {
+                write!(f, "slots of CPU {cpu} run {} no more", name(client))
+            }
+            Event::SlotMissed { client, cpu } => write!(f, "missed {} CPU {cpu}", name(client)),
+            Event::Revoked {
+                client,
+                cpu,
+                column,
+            } => write!(f, "revoked {} {cpu}:{column}", name(client)),
+            Event::SlotsRefused { why } => write!(f, "refused {why}"),
             Event::Refused { error } => write!(f, "refused {error}"),
             Event::Began => f.write_str("began"),
             Event::Mark => f.write_str("mark"),

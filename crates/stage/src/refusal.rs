@@ -21,6 +21,11 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
     let root = KeyPath::default();
     check_machine(scenario, kind, &root.key("machine"))?;
     check_number(scenario, kind, &root.key("client"))?;
+    if scenario.slots.is_some() {
+        return Err(root.key("slots").problem(Problem::Step(
+            "the timetable is simulated: leave it out, or use --engine sim",
+        )));
+    }
     for (i, client) in scenario.clients.iter().enumerate() {
         let place = root.key("client").index(i);
         if client.nice != 0 {

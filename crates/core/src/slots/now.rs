@@ -17,6 +17,14 @@ impl Timetable {
         self.table().schedulees.get(word.schedulee)
     }
 
+    /// The user who claimed that slot, for a schedulee of which user whatever.
+    pub fn claimant_at(&self, row: u32, tick: Tick) -> Option<u32> {
+        self.at(row, tick)?;
+        let column = self.geometry().column(tick);
+        let index = self.geometry().index(Cell { row, column });
+        Some(self.staging().user(index.ok()?, tick))
+    }
+
     /// The first tick at or after `tick` in whose slot the row has a claim. The claim may expire
     /// before the tick, so a timer that is set by it looks at [`Timetable::at`].
     pub fn next_claimed(&self, row: u32, tick: Tick) -> Option<Tick> {

@@ -13,12 +13,14 @@ use super::row_set::RowSet;
 use super::table::Table;
 
 /// From how many ticks after its decision a change is in force.
-pub(crate) const STAGES: Tick = 2;
+pub const STAGES: Tick = 2;
 
 /// The words of the table, twice.
 #[derive(Clone, Debug)]
 pub struct Staging {
     buffers: [Vec<u64>; 2],
+    /// The users of the claims' owners, for each buffer; any number in an unclaimed cell.
+    users: [Vec<u32>; 2],
     /// The claimed columns of each row, for each buffer.
     rows: [Vec<RowSet>; 2],
     active: usize,
@@ -49,6 +51,7 @@ impl Staging {
         let rows = vec![RowSet::new(geometry.columns()); geometry.rows() as usize];
         Self {
             buffers: [words.clone(), words],
+            users: [vec![0; geometry.cells()], vec![0; geometry.cells()]],
             rows: [rows.clone(), rows],
             active: 0,
             pending: None,
@@ -78,6 +81,11 @@ impl Staging {
     /// The words in force at a tick, which is not before the present one.
     pub fn words(&self, tick: Tick) -> &[u64] {
         &self.buffers[self.buffer(tick)]
+    }
+
+    /// The user of the owner of a claimed cell at a tick.
+    pub(crate) fn user(&self, index: usize, tick: Tick) -> u32 {
+        self.users[self.buffer(tick)][index]
     }
 
     /// The claimed columns in force at a tick.
@@ -156,6 +164,7 @@ impl Staging {
         for &index in written.iter().chain(behind) {
             let (cell, word) = (geometry.cell(index), table.word(index));
             self.buffers[other][index] = word;
+            self.users[other][index] = table.at_index(index).map_or(0, |claim| claim.owner.user);
             self.rows[other][cell.row as usize].set(cell.column, word != 0);
             self.written.push((other, index));
         }

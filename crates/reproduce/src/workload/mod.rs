@@ -30,6 +30,8 @@ fn empty(title: &str) -> Scenario {
         programs: BTreeMap::new(),
         mutexes: BTreeMap::new(),
         pipes: BTreeMap::new(),
+        slots: None,
+        claims: Vec::new(),
         timeline: Vec::new(),
         measure: Measure::default(),
         assertions: Vec::new(),
@@ -58,6 +60,7 @@ fn client(name: &str, count: Option<u32>) -> Client {
         pool: None,
         max: None,
         nice: 0,
+        user: 0,
         cpus: None,
     }
 }

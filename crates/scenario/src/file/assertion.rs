@@ -25,6 +25,19 @@ pub enum Assertion {
     /// All active clients' values together are the active base amount, and
     /// all time of all CPUs is accounted for.
     Conservation(bool),
+    /// Time from the beginning of a client's slot, or from a wake in it, until the client runs
+    /// there.
+    SlotLateness(TimeBound),
+    /// A client's slots in which it never ran: it was blocked, or had too few threads.
+    Missed(CountBound),
+    /// Time from the first to the last beginning of a client's slots in one column.
+    GangSkew(LengthBound),
+    /// Time in which a client can run and no thread of it does.
+    Blackout(LengthBound),
+    /// A client's claims that ended without its doing and before they expired.
+    Revocations(CountBound),
+    /// No token came or went but by what sets tokens.
+    TokensConserved(bool),
 }
 
 /// A part of the CPU time received.
@@ -91,6 +104,26 @@ pub struct TimeBound {
     pub client: String,
     /// The percentile: 50 is the median, 100 the longest time.
     pub percentile: f64,
+    /// Longest time allowed.
+    pub at_most: Time,
+}
+
+/// A bound on how often something happens to a client.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CountBound {
+    /// Whose.
+    pub client: String,
+    /// Most times allowed.
+    pub at_most: u64,
+}
+
+/// A bound on a client's longest time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LengthBound {
+    /// Whose.
+    pub client: String,
     /// Longest time allowed.
     pub at_most: Time,
 }

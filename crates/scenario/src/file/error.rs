@@ -43,6 +43,12 @@ pub enum Problem {
     Step(&'static str),
     #[error("the trace \"{}\" was not read: read the scenario from a file", .0.display())]
     TraceNotRead(PathBuf),
+    #[error(
+        "\"{0}\" names no slots: write CPU:COLUMN or CPU:FIRST-LAST, both from 0, such as 1:3-8"
+    )]
+    Slots(String),
+    #[error("{0}")]
+    Timetable(String),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }

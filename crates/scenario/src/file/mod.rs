@@ -10,6 +10,7 @@ mod error;
 mod hybrid;
 mod program;
 mod read;
+pub mod slots;
 mod tickets;
 mod time;
 mod timeline;
@@ -21,7 +22,9 @@ use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use assertion::{Assertion, ClientBound, PairBound, Ratio, Share, TimeBound};
+pub use assertion::{
+    Assertion, ClientBound, CountBound, LengthBound, PairBound, Ratio, Share, TimeBound,
+};
 pub use distribution::{Distribution, Normal, Trace, Varying};
 pub use error::{KeyPath, MAX_NAME_BYTES, Problem, ReadError, ScenarioError, Segment};
 pub use hybrid::Hybrid;
@@ -60,6 +63,12 @@ pub struct Scenario {
     /// Pipes, by name.
     #[serde(default, rename = "pipe")]
     pub pipes: BTreeMap<String, Pipe>,
+    /// The timetable of slots; without it, there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<slots::Slots>,
+    /// Claims of slots, made before the start in this order.
+    #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<slots::Claim>,
     /// The timeline of events.
     #[serde(default, rename = "at")]
     pub timeline: Vec<At>,
@@ -193,6 +202,9 @@ pub struct Client {
     /// (1999, 3.4).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nice: i8,
+    /// The user to whom it belongs; counts for claims of slots alone.
+    #[serde(default, skip_serializing_if = "is_user_0")]
+    pub user: u32,
     /// The numbers of the CPUs that it may use, from 0; without it, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
@@ -204,6 +216,14 @@ pub struct Client {
 )]
 fn is_zero(nice: &i8) -> bool {
     *nice == 0
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_user_0(user: &u32) -> bool {
+    *user == 0
 }
 
 fn compute() -> String {

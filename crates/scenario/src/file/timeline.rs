@@ -5,7 +5,7 @@ use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, Time};
+use super::{Amount, Time, slots};
 
 /// An event at a time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,16 @@ pub enum Action {
     Quantum(Time),
     /// Wakes one thread that waits for the signal, now or later.
     Signal(String),
+    /// Claims slots (2005, 2.3); those that cannot be had are refused.
+    Claim(slots::Claim),
+    /// Frees slots.
+    Free(slots::Free),
+    /// Sets a client's tokens.
+    SetTokens(slots::SetTokens),
+    /// Moves tokens to another client, until that one ends.
+    Donate(slots::Donate),
+    /// Keeps slots unclaimed.
+    Reserve(slots::Reserve),
 }
 
 /// New funding.

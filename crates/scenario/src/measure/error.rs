@@ -26,7 +26,8 @@ pub struct AbsoluteError {
 impl AbsoluteError {
     /// Notes what a client has received and is due now.
     pub fn note(&mut self, usage: Usage, quantum_ns: u64) {
-        let ahead_ns = usage.received_ns as f64 - usage.specified_ns as f64;
+        let charged_ns = usage.received_ns - usage.uncharged_ns;
+        let ahead_ns = charged_ns as f64 - usage.specified_ns as f64;
         self.last = ahead_ns / quantum_ns as f64;
         self.largest = self.largest.max(self.last.abs());
     }

@@ -108,6 +108,12 @@ pub struct ClientReport {
     pub dispatch_latency: Option<Summary>,
     /// How those times are distributed.
     pub dispatch_latency_buckets: Vec<Bucket>,
+    /// What of `received_ns` it received in slots of the timetable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_slots_ns: Option<u64>,
+    /// What of that was not charged, and so was due to nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncharged_ns: Option<u64>,
 }
 
 /// A pair of clients in figures.

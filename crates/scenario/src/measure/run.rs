@@ -6,7 +6,7 @@ use prorata_core::policy::PolicyName;
 
 use super::verdict::judge;
 use super::{AbsoluteError, ClientReport, PairReport, PointReport, RelativeError};
-use super::{Report, Times, Told};
+use super::{Report, SlotMeasures, Times, Told};
 use crate::Scenario;
 use crate::plan::{Group, client_name};
 use crate::world::Objects;
@@ -52,6 +52,8 @@ pub struct RunMeasures {
     pub told: Told,
     /// The time series, empty unless the scenario asks for one.
     pub series: Vec<PointReport>,
+    /// Of the timetable, where there is one that the engine enforces.
+    pub slots: Option<Box<SlotMeasures>>,
     /// Service received by each client at the times that assertions name.
     marks: BTreeMap<u64, Vec<u64>>,
 }
@@ -158,6 +160,8 @@ impl Ran<'_> {
                 response_time_buckets: responses.histogram(),
                 dispatch_latency: latencies.summary(),
                 dispatch_latency_buckets: latencies.histogram(),
+                in_slots_ns: None,
+                uncharged_ns: None,
             }
         });
         clients.collect()

@@ -46,6 +46,9 @@ impl Told {
             Event::Refused { error } if self.refused.len() < REFUSALS => {
                 self.refused.push(error.to_string());
             }
+            Event::SlotsRefused { why } if self.refused.len() < REFUSALS => {
+                self.refused.push(why.to_owned());
+            }
             _ => {}
         }
     }
@@ -70,7 +73,7 @@ impl Told {
         reports(&self.call_times, names, client_name)
     }
 
-    /// The ledger's first few refusals.
+    /// The first few refusals of the ledger and the timetable.
     pub fn refused(&self) -> &[String] {
         &self.refused
     }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{ClientMeasures, Ran, Times};
-use crate::file::{Assertion, Time, TimeBound};
+use super::{ClientMeasures, ClientSlots, Ran, Times};
+use crate::file::{Assertion, CountBound, LengthBound, Time, TimeBound};
 use crate::plan::find_clients;
 
 /// An assertion with the measured figure.
@@ -47,6 +47,9 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn verdict(&self, assertion: &Assertion) -> Verdict {
+        if let Some(verdict) = self.slot_verdict(assertion) {
+            return verdict;
+        }
         match assertion {
             Assertion::Share(share) => {
                 let span = self.span(share.from, share.to);
@@ -124,7 +127,64 @@ impl Judge<'_> {
                     |_| conserves == *wanted,
                 )
             }
+            _ => unreachable!("judged as one on the timetable"),
         }
+    }
+
+    /// An assertion on the timetable; not judged by an engine without one.
+    fn slot_verdict(&self, assertion: &Assertion) -> Option<Verdict> {
+        let worst = |client: &str, of: fn(&ClientSlots) -> u64| {
+            let slots = self.ran.measures.slots.as_ref()?;
+            let clients = self.clients(client).map(|client| client as usize);
+            let most = clients.map(|client| of(&slots.clients[client])).max();
+            most.map(|most| most as f64)
+        };
+        let count = |what: &str, bound: &CountBound, of| {
+            let CountBound { client, at_most } = bound;
+            verdict(
+                format!("{what} of {client} are at most {at_most}"),
+                worst(client, of),
+                "",
+                |measured| measured <= *at_most as f64,
+            )
+        };
+        let length = |what: &str, bound: &LengthBound, of| {
+            let LengthBound { client, at_most } = bound;
+            verdict(
+                format!("{what} of {client} is at most {at_most}"),
+                worst(client, of),
+                "ns",
+                |measured| measured <= at_most.0 as f64,
+            )
+        };
+        let slots = self.ran.measures.slots.as_ref();
+        let verdict = match assertion {
+            Assertion::SlotLateness(bound) => {
+                let mut all = Times::default();
+                let clients = self.clients(&bound.client).map(|client| client as usize);
+                let times = |client: usize| slots.map(|slots| &slots.clients[client].lateness);
+                clients.filter_map(times).for_each(|times| all.merge(times));
+                let measured = all.percentile_ns(bound.percentile);
+                percentile("slot lateness", bound, measured.map(|ns| ns as f64))
+            }
+            Assertion::Missed(bound) => count("missed slots", bound, |client| client.missed),
+            Assertion::Revocations(bound) => {
+                count("revoked claims", bound, |client| client.revocations)
+            }
+            Assertion::GangSkew(bound) => length("gang skew", bound, |client| client.skew_ns),
+            Assertion::Blackout(bound) => length("blackout", bound, |client| client.blackout_ns),
+            Assertion::TokensConserved(wanted) => verdict(
+                "tokens are conserved".to_owned(),
+                slots.map(|slots| f64::from(u8::from(slots.tokens_conserved))),
+                "(1 if so)",
+                |measured| (measured == 1.0) == *wanted,
+            ),
+            _ => return None,
+        };
+        Some(Verdict {
+            judged: slots.is_some(),
+            ..verdict
+        })
     }
 
     fn clients(&self, name: &str) -> Range<u32> {

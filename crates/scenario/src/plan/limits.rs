@@ -34,6 +34,9 @@ pub const POINTS: u32 = 1 << 20;
 /// Pairs whose relative error is measured.
 pub const PAIRS: u32 = 1 << 10;
 
+/// Claims before the start.
+pub const CLAIMS: u32 = 1 << 16;
+
 /// Refuses a number of things above a limit.
 pub(crate) fn at_most(
     what: &'static str,

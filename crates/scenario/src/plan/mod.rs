@@ -8,6 +8,7 @@ pub mod limits;
 mod names;
 mod pools;
 mod rights;
+mod slots;
 mod timeline;
 
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ use compile::{Vocabulary, compile};
 use names::Names;
 pub use pools::PoolPlan;
 
+pub use slots::{SlotDeed, SlotPlan};
 pub use timeline::{Deed, PlannedTransfer};
 
 use crate::file::{
@@ -57,6 +59,8 @@ pub struct Plan {
     pub services: Vec<ServicePlan>,
     /// Number of signals.
     pub signals: usize,
+    /// The timetable, if there is one.
+    pub slots: Option<SlotPlan>,
     /// Events in the order of their times, and for equal times in the order of the file.
     pub timeline: Vec<(u64, Deed)>,
     /// Times that assertions name.
@@ -85,6 +89,8 @@ pub struct Group {
     pub affinity: Option<Affinity>,
     /// Their nice value.
     pub nice: Nice,
+    /// Their user.
+    pub user: u32,
     /// The rule that changes their tickets.
     pub rule: Option<Rule>,
     /// The tickets that the rule changes, by client.
@@ -139,7 +145,8 @@ impl Plan {
             signals: &words.signals,
             pools: &pool_names,
         };
-        let timeline = timeline::plan(&scenario.timeline, &names)?;
+        let slots = slots::plan(scenario, &names)?;
+        let timeline = timeline::plan(&scenario.timeline, slots.as_ref(), &names)?;
         let pairs = pairs(scenario, &names)?;
         for (i, assertion) in scenario.assertions.iter().enumerate() {
             timeline::check_assertion(
@@ -160,6 +167,7 @@ impl Plan {
             pipes: pipes(scenario)?,
             services,
             signals: words.signals.len(),
+            slots,
             timeline,
             marks_ns: marks(&scenario.assertions),
             sample_every_ns: scenario.measure.every.map(|time| time.0),
@@ -374,6 +382,7 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
             start_ns: client.start.0,
             affinity: affinity::affinity(client, &scenario.machine, &place)?,
             nice: check_nice(client.nice, &place.key("nice"))?,
+            user: client.user,
             rule,
             ruled: Vec::new(),
         });

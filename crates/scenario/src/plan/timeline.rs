@@ -9,8 +9,11 @@ use prorata_core::ledger::{Ledger, Portion, Target};
 use prorata_core::policy::PolicyName;
 
 use super::names::Names;
+use super::slots::{self, SlotDeed, SlotPlan};
 use super::{Group, check_nice, check_quantum, client_id, find_clients, limits, rights};
-use crate::file::{Action, Amount, Assertion, At, KeyPath, Problem, Scenario, ScenarioError, Time};
+use crate::file::{
+    Action, Amount, Assertion, At, KeyPath, Problem, Scenario, ScenarioError, Time, TimeBound,
+};
 
 type Result<T> = core::result::Result<T, ScenarioError>;
 
@@ -41,6 +44,8 @@ pub enum Deed {
     Quantum(u64),
     /// Wakes one thread that waits for the signal, now or later.
     Signal(u32),
+    /// Changes the timetable.
+    Slots(SlotDeed),
 }
 
 /// A loan of tickets.
@@ -63,11 +68,11 @@ pub(super) struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    fn clients(&self, name: &str, place: &KeyPath) -> Result<Range<u32>> {
+    pub(super) fn clients(&self, name: &str, place: &KeyPath) -> Result<Range<u32>> {
         find_clients(self.groups, name).ok_or_else(|| place.problem(self.unknown("client", name)))
     }
 
-    fn client(&self, name: &str, place: &KeyPath) -> Result<u32> {
+    pub(super) fn client(&self, name: &str, place: &KeyPath) -> Result<u32> {
         let clients = self.clients(name, place)?;
         if clients.len() > 1 {
             return Err(place.problem(Problem::Step(
@@ -120,10 +125,18 @@ impl Directory<'_> {
 }
 
 /// The timeline in the order of time.
-pub(super) fn plan(timeline: &[At], names: &Directory<'_>) -> Result<Vec<(u64, Deed)>> {
+pub(super) fn plan(
+    timeline: &[At],
+    timetable: Option<&SlotPlan>,
+    names: &Directory<'_>,
+) -> Result<Vec<(u64, Deed)>> {
     let root = KeyPath::default().key("at");
     let deeds = timeline.iter().enumerate().map(|(i, at)| {
-        let deed = deed(&at.action, names, &root.index(i).key("do"))?;
+        let place = root.index(i).key("do");
+        let deed = match slots::deed(&at.action, timetable, names, &place)? {
+            Some(deed) => Deed::Slots(deed),
+            None => deed(&at.action, names, &place)?,
+        };
         Ok((at.time.0, deed))
     });
     let mut deeds: Vec<_> = deeds.collect::<Result<_>>()?;
@@ -181,6 +194,13 @@ fn deed(action: &Action, names: &Directory<'_>, place: &KeyPath) -> Result<Deed>
             Deed::Quantum(quantum.0)
         }
         Action::Signal(name) => Deed::Signal(names.signals.find(name, &place.key("signal"))?),
+        Action::Claim(_)
+        | Action::Free(_)
+        | Action::SetTokens(_)
+        | Action::Donate(_)
+        | Action::Reserve(_) => {
+            return Err(place.problem(Problem::Step(slots::NO_TIMETABLE)));
+        }
     })
 }
 
@@ -264,22 +284,24 @@ pub(super) fn check_assertion(
             let place = place.key("relative-error").key("of");
             names.pair(&bound.of, &place).map(|_| ())
         }
-        Assertion::DispatchLatency(bound) | Assertion::ResponseTime(bound) => {
-            let place = match assertion {
-                Assertion::DispatchLatency(_) => place.key("dispatch-latency"),
-                _ => place.key("response-time"),
-            };
-            limits::within(
-                "percentile",
-                bound.percentile,
-                0.0,
-                100.0,
-                &place.key("percentile"),
-            )?;
-            names
-                .clients(&bound.client, &place.key("client"))
-                .map(|_| ())
+        Assertion::DispatchLatency(bound) => {
+            check_times(bound, names, &place.key("dispatch-latency"))
         }
+        Assertion::ResponseTime(bound) => check_times(bound, names, &place.key("response-time")),
         Assertion::Conservation(_) => Ok(()),
+        of_slots => slots::check_assertion(of_slots, scenario, names, place),
     }
+}
+
+/// A bound on a client's times.
+pub(super) fn check_times(bound: &TimeBound, names: &Directory<'_>, place: &KeyPath) -> Result<()> {
+    limits::within(
+        "percentile",
+        bound.percentile,
+        0.0,
+        100.0,
+        &place.key("percentile"),
+    )?;
+    let clients = names.clients(&bound.client, &place.key("client"));
+    clients.map(|_| ())
 }

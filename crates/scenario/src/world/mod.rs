@@ -9,6 +9,7 @@ mod deeds;
 mod objects;
 mod rights;
 mod rules;
+pub mod slots;
 mod waiting;
 
 use prorata_core::ids::ClientId;

@@ -52,6 +52,7 @@ fn exponential(ms: u64) -> Distribution {
 fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Scenario {
     let groups = 16;
     let client = |group: u32| Client {
+        user: 0,
         name: format!("g{group}-"),
         count: Some(clients / groups),
         tickets: Tickets::Fixed(vec![Amount::base(100 + group)]),
@@ -69,6 +70,8 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         steps,
     })];
     Scenario {
+        slots: None,
+        claims: Vec::new(),
         title: "speed".into(),
         duration: Time::MAX,
         seed: 1,

@@ -73,6 +73,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         })];
         programs.insert(program.clone(), Program { steps });
         clients.push(Client {
+            user: 0,
             name: format!("client{i}"),
             count: None,
             tickets: tickets(lots, &currencies),
@@ -87,6 +88,8 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         });
     }
     Scenario {
+        slots: None,
+        claims: Vec::new(),
         title: "A trial".to_owned(),
         duration: Time::from_secs(100),
         seed: 0,

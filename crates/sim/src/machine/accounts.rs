@@ -131,7 +131,7 @@ impl Machine {
             let state = &self.clients[*client as usize];
             let cpus = self.turns.get(state.turn).map_or(0, |turn| turn.cpus);
             idle[self.pool_of(*client) as usize]
-                && state.runnable > cpus
+                && state.runnable > cpus + self.slots_of(*client)
                 && ledger.value(client_id(*client)) > Value(0)
                 && !self.dispatcher.is_paused(client_id(*client))
                 && (!self.confines || self.way(*client).is_some())

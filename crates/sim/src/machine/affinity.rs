@@ -29,12 +29,13 @@ impl<O: Observer> Simulation<O> {
     /// The thread on a CPU goes on on another one, which is idle.
     fn migrate(&mut self, from: u32, to: u32) {
         self.account(from);
-        let thread = self.machine.cpus.all[from as usize].thread;
+        let place = &self.machine.cpus.all[from as usize];
+        let (thread, turn) = (place.thread, place.turn);
         self.leave(from, Why::Migrates);
         let machine = &mut self.machine;
         machine.threads.all[thread as usize].since_ns = machine.now_ns;
         machine.cpus.take(to);
-        self.place(to, thread);
+        self.place(to, thread, turn);
         self.drive(to);
     }
 }

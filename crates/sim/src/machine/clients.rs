@@ -1,8 +1,11 @@
 //! Clients, and the order in which their threads wait.
 
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::prefetch::prefetch;
+use prorata_scenario::plan::client_id;
 use prorata_scenario::threads::Thread;
 
-use super::NONE;
+use super::{Due, MANY_CLIENTS, NONE};
 
 /// One client: 20 bytes.
 #[derive(Clone, Debug)]
@@ -71,6 +74,29 @@ impl Fifo {
             }
         }
         *self = kept;
+    }
+}
+
+/// Has the memory of a thread that is about to wake fetched: first its own,
+/// later its client's, which can be known then without waiting for it.
+#[inline]
+pub(super) fn prefetch_due(
+    threads: &[Thread],
+    clients: &[Client],
+    dispatcher: &Dispatcher,
+    due: Due,
+    nearest: bool,
+) {
+    if clients.len() < MANY_CLIENTS {
+        return;
+    }
+    let Due::Wake { thread } = due else { return };
+    if nearest {
+        let client = threads[thread as usize].client;
+        prefetch(clients, client as usize);
+        dispatcher.prefetch(client_id(client));
+    } else {
+        prefetch(threads, thread as usize);
     }
 }
 

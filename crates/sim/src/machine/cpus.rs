@@ -9,6 +9,8 @@ use super::NONE;
 pub(super) struct Cpu {
     /// The running thread; [`NONE`] while idle.
     pub(super) thread: u32,
+    /// The turn in which it runs, by number.
+    pub(super) turn: u32,
     /// The thread that ran last, exited or not; [`NONE`] at first.
     pub(super) last: u32,
     /// It marks events: one with an older stamp is void.
@@ -34,6 +36,7 @@ impl Cpus {
     pub(super) fn new(count: u32) -> Cpus {
         let cpu = Cpu {
             thread: NONE,
+            turn: NONE,
             last: NONE,
             stamp: 0,
             since_ns: 0,

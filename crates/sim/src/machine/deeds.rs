@@ -56,6 +56,7 @@ impl<O: Observer> Simulation<O> {
                 self.machine.dispatcher.set_quantum(quantum_ns);
             }
             Deed::Signal(signal) => self.signal(signal),
+            Deed::Slots(deed) => self.do_slot_deed(&deed),
         }
     }
 

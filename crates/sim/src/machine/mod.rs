@@ -27,6 +27,7 @@ mod deeds;
 mod hybrid;
 mod pools;
 mod rules;
+mod slots;
 mod steps;
 mod turn_table;
 mod turns;
@@ -37,7 +38,6 @@ use std::borrow::Cow;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::hybrid::Nice;
 use prorata_core::ids::ClientId;
-use prorata_core::prefetch::prefetch;
 use prorata_scenario::RunError;
 use prorata_scenario::event::Event;
 use prorata_scenario::file::{MachineSpec, Quanta, Scenario, ScenarioError};
@@ -46,13 +46,14 @@ use prorata_scenario::plan::{
     Code, Deed, Group, Plan, client_id, client_name, find_clients, group_of,
 };
 use prorata_scenario::queue::EventQueue;
-use prorata_scenario::threads::{Thread, Threads};
+use prorata_scenario::threads::Threads;
 use prorata_scenario::world::{Objects, Rules};
 
 pub use accounts::Imbalance;
-use clients::Client;
+use clients::{Client, prefetch_due};
 use cpus::Cpus;
 use pools::{Pool, dispatcher};
+use slots::Slots;
 use turn_table::TurnTable;
 
 use crate::observer::Observer;
@@ -79,6 +80,8 @@ enum Due {
     Rule { client: u32 },
     /// Something from outside.
     Deed { index: u32 },
+    /// A boundary of slots, if it still has this stamp.
+    Slot { stamp: u32 },
     /// A client with a limit may run again.
     Resumption,
     /// A point of the time series.
@@ -101,6 +104,8 @@ pub struct Machine {
     objects: Objects,
     /// By client, of those that have one.
     rules: Rules,
+    /// The timetable, if there is one.
+    slots: Option<Box<Slots>>,
     counts: Counts,
     code: Code,
     groups: Vec<Group>,
@@ -281,6 +286,7 @@ impl<O: Observer> Simulation<O> {
             Due::Resumption => self.machine.resumption_ns = None,
             Due::Rule { client } => self.rule_due(client),
             Due::Deed { index } => self.deed_due(index),
+            Due::Slot { stamp } => self.slot_due(stamp),
             Due::Sample => {
                 self.account_all();
                 self.tell(Event::Sample);
@@ -340,6 +346,9 @@ impl Machine {
             turns: TurnTable::default(),
             objects,
             rules: Rules::new(&plan.groups, seed),
+            slots: plan
+                .slots
+                .map(|slots| Box::new(Slots::new(slots, count as usize))),
             counts: Counts::default(),
             code: plan.code,
             groups: plan.groups,
@@ -375,6 +384,10 @@ impl Machine {
             for client in group.clients.clone().map(client_id) {
                 machine.dispatcher.set_nice(client, group.nice);
             }
+        }
+        if let Some(slots) = &machine.slots {
+            machine.dispatcher.open_slots(slots.period_ns());
+            machine.plan_boundary();
         }
         machine.push_next_sample();
         machine
@@ -465,28 +478,5 @@ impl Machine {
 
     fn is_aligned(&self) -> bool {
         self.machine.quanta == Quanta::Aligned
-    }
-}
-
-/// Has the memory of a thread that is about to wake fetched: first its own,
-/// later its client's, which can be known then without waiting for it.
-#[inline]
-fn prefetch_due(
-    threads: &[Thread],
-    clients: &[Client],
-    dispatcher: &Dispatcher,
-    due: Due,
-    nearest: bool,
-) {
-    if clients.len() < MANY_CLIENTS {
-        return;
-    }
-    let Due::Wake { thread } = due else { return };
-    if nearest {
-        let client = threads[thread as usize].client;
-        prefetch(clients, client as usize);
-        dispatcher.prefetch(client_id(client));
-    } else {
-        prefetch(threads, thread as usize);
     }
 }

@@ -50,6 +50,12 @@ impl Machine {
             received_ns += self.now_ns.saturating_sub(since_ns);
             running = thread.next;
         }
+        for cpu in (0..self.machine.cpus).filter(|_| self.slots.is_some()) {
+            if self.in_slot(cpu) == Some(client) {
+                let since_ns = self.cpus.all[cpu as usize].since_ns;
+                received_ns += self.now_ns.saturating_sub(since_ns);
+            }
+        }
         received_ns
     }
 }

@@ -11,6 +11,7 @@ use prorata_scenario::stream::{Purpose, small_stream};
 use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Onwards, Waiting as _};
 
+use super::turn_table::Kind;
 use super::{Due, NONE, Simulation};
 use crate::observer::Observer;
 
@@ -118,13 +119,16 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// The rest of the turn goes to the client's other threads if any waits, else to the
-    /// policy's choice. A client that runs on other CPUs too keeps them all.
+    /// policy's choice. A client that runs on other CPUs too keeps them all, and a slot is the
+    /// client's whatever it does.
     fn give_way(&mut self, cpu: u32, thread: u32) -> bool {
         let client = self.machine.threads.all[thread as usize].client;
         let state = &self.machine.clients[client as usize];
-        let turn = self.machine.turns.get(state.turn);
+        let place = &self.machine.cpus.all[cpu as usize];
+        let turn = self.machine.turns.get(place.turn);
         let alone = state.ready.first == NONE;
-        if alone && turn.is_some_and(|turn| turn.cpus > 1) {
+        let in_slot = turn.is_some_and(|turn| turn.kind != Kind::Turn);
+        if alone && (in_slot || turn.is_some_and(|turn| turn.cpus > 1)) {
             return true;
         }
         self.leave(cpu, Why::Yielded);
@@ -152,6 +156,9 @@ impl<O: Observer> Simulation<O> {
         let rng = small_stream(machine.seed, Purpose::Durations, machine.threads.made);
         let thread = machine.threads.add(client, entry, rng);
         machine.clients[client as usize].threads += 1;
+        if machine.slots.is_some() {
+            machine.thread_in_table(client, thread);
+        }
         self.go_on(thread);
     }
 
@@ -163,14 +170,17 @@ impl<O: Observer> Simulation<O> {
         self.machine.clients[client as usize].runnable -= 1;
         self.machine.threads.free(thread);
         self.runnable_changed(client);
-        self.thread_gone(client);
+        self.thread_gone(client, thread);
     }
 
-    fn thread_gone(&mut self, client: u32) {
+    fn thread_gone(&mut self, client: u32, thread: u32) {
         let state = &mut self.machine.clients[client as usize];
         state.threads -= 1;
         if state.threads == 0 {
             self.tell(Event::Ended { client });
+        }
+        if self.machine.slots.is_some() {
+            self.thread_left_table(client, thread);
         }
     }
 
@@ -236,7 +246,7 @@ impl<O: Observer> Simulation<O> {
                 self.machine.threads.free(thread);
             }
         }
-        self.thread_gone(client);
+        self.thread_gone(client, thread);
     }
 
     /// The thread on a CPU sleeps or waits.
@@ -278,9 +288,13 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let runnable = machine.clients[client as usize].runnable;
         if machine.dispatcher.competes(client_id(client)) != (runnable > 0) {
+            if machine.slots.is_some() {
+                self.account_slots();
+            }
+            let machine = &mut self.machine;
             machine.pass_time(machine.pool_of(client));
         }
-        let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
+        let dispatcher: &mut Dispatcher = &mut self.machine.dispatcher;
         dispatcher.set_runnable(client_id(client), runnable);
         self.close_ended_turn(client);
     }

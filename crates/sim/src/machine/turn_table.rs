@@ -3,9 +3,20 @@
 
 use super::NONE;
 
-/// A client's turn: from when it is given CPUs to when it has none.
+/// Why threads have their CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// The policy chose their client.
+    Turn,
+    /// The timetable says so. A gift is a slot that a stranger claimed for them.
+    Slot { is_gift: bool },
+}
+
+/// A client's turn: from when it is given CPUs to when it has none. A thread in a slot has one of
+/// its own.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
+    pub(super) kind: Kind,
     /// When it ends at the latest.
     pub(super) end_ns: u64,
     /// CPU time used in it.
@@ -26,7 +37,17 @@ pub(super) struct TurnTable {
 impl TurnTable {
     /// Begins a turn.
     pub(super) fn begin(&mut self, end_ns: u64) -> u32 {
+        self.add(Kind::Turn, end_ns)
+    }
+
+    /// Begins that of a thread in a slot. The timetable ends it.
+    pub(super) fn begin_slot(&mut self, is_gift: bool) -> u32 {
+        self.add(Kind::Slot { is_gift }, u64::MAX)
+    }
+
+    fn add(&mut self, kind: Kind, end_ns: u64) -> u32 {
         let turn = Turn {
+            kind,
             end_ns,
             used_ns: 0,
             running: NONE,

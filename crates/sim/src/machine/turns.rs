@@ -7,6 +7,7 @@ use prorata_scenario::threads::{NO_CPU, ThreadState};
 
 use prorata_core::prefetch::prefetch;
 
+use super::turn_table::Kind;
 use super::{Due, MANY_CLIENTS, NONE, Simulation};
 use crate::observer::Observer;
 
@@ -21,7 +22,10 @@ impl<O: Observer> Simulation<O> {
         if std::mem::take(&mut self.machine.tick_now) {
             self.end_all_turns();
         }
-        self.give_free_cpus();
+        match self.machine.slots {
+            None => self.give_free_cpus(),
+            Some(_) => self.settle_with_slots(),
+        }
         if !self.machine.woken.is_empty() {
             self.preempt();
         }
@@ -62,20 +66,20 @@ impl<O: Observer> Simulation<O> {
             false => machine.take_idle_cpu(wanted.into(), client),
             true => self.make_room(wanted.into(), client),
         };
-        let delay_ns = self.place(cpu, thread);
+        let turn = self.machine.clients[client as usize].turn;
+        let delay_ns = self.place(cpu, thread, turn);
         if begins && !self.machine.is_aligned() {
             // The quantum is counted from when it begins to run.
-            let turn = self.machine.clients[client as usize].turn;
             self.machine.turns.of(turn).end_ns += delay_ns;
         }
         self.drive(cpu);
     }
 
-    /// Puts a thread, neither ready nor running, on a CPU taken for it.
+    /// Puts a thread, neither ready nor running, on a CPU taken for it, in a turn.
     /// Returns the time that passes before it runs.
     // For every turn, as `queue_up`.
     #[inline(always)]
-    pub(super) fn place(&mut self, cpu: u32, thread: u32) -> u64 {
+    pub(super) fn place(&mut self, cpu: u32, thread: u32, turn: u32) -> u64 {
         let machine = &mut self.machine;
         let now_ns = machine.now_ns;
         let costs = &machine.machine.costs;
@@ -100,11 +104,12 @@ impl<O: Observer> Simulation<O> {
         machine.counts.overhead_ns += delay_ns;
         machine.counts.dispatches += 1;
         place.thread = thread;
+        place.turn = turn;
         place.since_ns = now_ns + delay_ns;
         let since_sum_ns = &mut machine.cpus.since_sum_ns;
         *since_sum_ns = since_sum_ns.wrapping_add(now_ns + delay_ns);
         let client = mover.client;
-        let turn = machine.turns.of(machine.clients[client as usize].turn);
+        let turn = machine.turns.of(turn);
         mover.state = ThreadState::Running;
         mover.cpu = cpu as u16;
         mover.next = std::mem::replace(&mut turn.running, thread);
@@ -128,7 +133,7 @@ impl<O: Observer> Simulation<O> {
         loop {
             let machine = &self.machine;
             let place = &machine.cpus.all[cpu as usize];
-            let thread = place.thread;
+            let (thread, turn) = (place.thread, place.turn);
             let waits_for_switch = place.since_ns > machine.now_ns;
             if waits_for_switch || self.advance(cpu, thread) {
                 self.plan_end(cpu);
@@ -136,14 +141,15 @@ impl<O: Observer> Simulation<O> {
             }
             let machine = &mut self.machine;
             let client = machine.threads.all[thread as usize].client;
-            if machine.clients[client as usize].turn == NONE {
+            // The turn may have ended with the thread, as a slot's always does.
+            if machine.clients[client as usize].turn != turn {
                 return;
             }
             let Some(next) = machine.next_ready(client) else {
                 return;
             };
             machine.cpus.take(cpu);
-            self.place(cpu, next);
+            self.place(cpu, next, turn);
         }
     }
 
@@ -153,14 +159,16 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let place = &machine.cpus.all[cpu as usize];
         let thread = &machine.threads.all[place.thread as usize];
-        let turn = machine.clients[thread.client as usize].turn;
-        let turn_end_ns = machine.turns.of(turn).end_ns;
+        let turn = machine.turns.of(place.turn);
+        let (kind, turn_end_ns) = (turn.kind, turn.end_ns);
         let step_end_ns = place.since_ns + thread.remaining_ns;
         let due = Due::Cpu {
             cpu: cpu as u16,
             stamp: place.stamp,
         };
-        if machine.is_aligned() && !machine.may_end_early(thread.client) {
+        if kind != Kind::Turn {
+            machine.queue.push(step_end_ns, due);
+        } else if machine.is_aligned() && !machine.may_end_early(thread.client) {
             // The tick ends the turn, also one that began under a limit.
             if step_end_ns <= machine.tick_ns.unwrap_or(turn_end_ns) {
                 machine.queue.push(step_end_ns, due);
@@ -208,7 +216,9 @@ impl<O: Observer> Simulation<O> {
 
     pub(super) fn end_all_turns(&mut self) {
         for cpu in 0..self.machine.cpus.all.len() as u32 {
-            if let Some((client, _)) = self.machine.running(cpu) {
+            if let Some((client, _)) = self.machine.running(cpu)
+                && !self.machine.is_in_slot(cpu)
+            {
                 self.end_turn(client);
             }
         }
@@ -241,12 +251,12 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn leave(&mut self, cpu: u32, why: Why) {
         let machine = &mut self.machine;
         let place = &machine.cpus.all[cpu as usize];
-        let thread = place.thread;
+        let (thread, turn) = (place.thread, place.turn);
         // It may leave before the switch to it is through.
         machine.counts.overhead_ns -= place.since_ns.saturating_sub(machine.now_ns);
         machine.cpus.release(cpu, machine.now_ns);
         let client = machine.threads.all[thread as usize].client;
-        machine.unlink_running(client, thread);
+        let kind = machine.unlink_running(turn, thread);
         let event = Event::Left {
             client,
             thread,
@@ -254,6 +264,9 @@ impl<O: Observer> Simulation<O> {
             why,
         };
         self.tell(event);
+        if kind != Kind::Turn {
+            self.end_slot(client, cpu, turn);
+        }
     }
 
     /// Brings what the thread on a CPU used up to date.
@@ -272,10 +285,14 @@ impl<O: Observer> Simulation<O> {
         let state = &mut machine.threads.all[thread as usize];
         state.remaining_ns -= used_ns;
         let client = state.client;
-        let turn = machine.clients[client as usize].turn;
-        machine.turns.of(turn).used_ns += used_ns;
+        let turn = machine.turns.of(place.turn);
+        turn.used_ns += used_ns;
         machine.counts.busy_ns += used_ns;
-        machine.dispatcher.charge(client_id(client), used_ns);
+        let dispatcher = &mut machine.dispatcher;
+        match turn.kind {
+            Kind::Turn => dispatcher.charge(client_id(client), used_ns),
+            Kind::Slot { is_gift } => dispatcher.charge_slot(client_id(client), used_ns, is_gift),
+        }
         self.tell(Event::Ran {
             client,
             thread,
@@ -369,18 +386,21 @@ impl super::Machine {
         Some(thread)
     }
 
-    fn unlink_running(&mut self, client: u32, thread: u32) {
+    /// A thread no longer runs in a turn. Returns which kind that is.
+    fn unlink_running(&mut self, turn: u32, thread: u32) -> Kind {
         let after = self.threads.all[thread as usize].next;
-        let turn = self.turns.of(self.clients[client as usize].turn);
+        let turn = self.turns.of(turn);
         turn.cpus -= 1;
-        if turn.running == thread {
+        let (kind, first) = (turn.kind, turn.running);
+        if first == thread {
             turn.running = after;
-            return;
+            return kind;
         }
-        let mut before = turn.running;
+        let mut before = first;
         while self.threads.all[before as usize].next != thread {
             before = self.threads.all[before as usize].next;
         }
         self.threads.all[before as usize].next = after;
+        kind
     }
 }

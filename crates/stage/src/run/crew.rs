@@ -331,6 +331,7 @@ mod tests {
             start_ns: 0,
             affinity: Some([0, 2].into_iter().collect()),
             nice: prorata_core::hybrid::Nice::default(),
+            user: 0,
             rule: None,
             ruled: Vec::new(),
         };

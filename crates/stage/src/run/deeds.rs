@@ -69,6 +69,7 @@ impl Run {
                 self.stage.configure(self.policy.0);
             }
             Deed::Move(..) => unreachable!("pools are refused"),
+            Deed::Slots(..) => unreachable!("timetables are refused"),
             Deed::SetNice(..) => unreachable!("nice values are refused"),
             Deed::Signal(signal) => self.play_scene(|scene| scene.signal(signal)),
         }
