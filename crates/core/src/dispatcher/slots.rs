@@ -79,7 +79,8 @@ impl Dispatcher {
         self.set_waiting_threads(client, threads);
     }
 
-    /// A competing client has so many runnable threads; those in slots do not wait for a CPU.
+    /// A client has so many runnable threads; those in slots do not wait for a CPU. Without one
+    /// that does it is passed over, and loses its turn.
     pub(super) fn set_waiting_threads(&mut self, client: ClientId, threads: u32) {
         let index = ClientIndex(client.index());
         let in_slots = self.in_slots(index).threads;
@@ -87,11 +88,14 @@ impl Dispatcher {
         let Some(chooser) = self.chooser_of(client) else {
             return;
         };
-        // A client competes with one thread or more; if all are in slots, it is passed over.
+        let none_waits = in_slots > 0 && in_slots >= threads;
         if threads > 0 {
             chooser.set_threads(index, threads.saturating_sub(in_slots).max(1));
         }
-        chooser.pass_over(index, (in_slots > 0 && in_slots >= threads) || is_paused);
+        if none_waits {
+            chooser.end_turn(index);
+        }
+        chooser.pass_over(index, none_waits || is_paused);
     }
 
     fn in_slots(&self, client: ClientIndex) -> InSlots {

@@ -7,6 +7,7 @@ use prorata_scenario::plan::{Deed, client_id};
 use prorata_scenario::world::World as _;
 
 use super::scenarios::{pick, policy, quantum};
+use super::slots;
 use crate::machine::Simulation;
 use crate::observer::Observer;
 
@@ -15,6 +16,13 @@ type Lots = Xoshiro256PlusPlus;
 pub(super) fn fault<O: Observer>(simulation: &mut Simulation<O>, lots: &mut Lots) {
     let clients = u64::from(simulation.machine().client_count());
     let client = below(lots, clients) as u32;
+    if let Some(timetable) = simulation.machine().timetable()
+        && below(lots, 4) == 0
+    {
+        let user = simulation.machine().user_of(client);
+        let deed = slots::deed(timetable, client, user, clients as u32, lots);
+        return simulation.do_deed(Deed::Slots(deed));
+    }
     match below(lots, 11) {
         0 => simulation.do_deed(Deed::Stop(client..client + 1)),
         1 | 2 => simulation.do_deed(Deed::Start(client..client + 1)),

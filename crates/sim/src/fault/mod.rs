@@ -13,11 +13,13 @@
 
 mod chaos;
 mod scenarios;
+mod slots;
 
 use prorata_core::hybrid::lead_bound_ns;
 use prorata_core::ledger::{Operation, Target};
 use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
+use prorata_core::slots::timetable::Timetable;
 use prorata_scenario::RunError;
 use prorata_scenario::file::Time;
 use prorata_scenario::plan::{Deed, Plan, client_id};
@@ -178,6 +180,10 @@ impl<O: Observer> Trial<O> {
             });
         }
         let all = 0..simulation.machine().client_count();
+        for client in all.clone() {
+            let user = simulation.machine().user_of(client);
+            simulation.do_deed(Deed::Slots(slots::free_all(client, user)));
+        }
         simulation.do_deed(Deed::Start(all));
     }
 
@@ -186,7 +192,7 @@ impl<O: Observer> Trial<O> {
     fn quiet(&mut self) -> Result<(), Fault> {
         let before = self.services();
         self.run_for(self.quiet_ns())?;
-        if self.quiet_ns() < self.longest_early_ns() {
+        if self.quiet_ns() < self.longest_early_ns() + self.longest_lead_ns() {
             return Ok(());
         }
         let clients = before.iter().zip(self.services()).zip(0..);
@@ -254,6 +260,16 @@ impl<O: Observer> Trial<O> {
         let clients = u64::from(self.machine().client_count());
         let quantum_ns = spec.quantum.0;
         clients * clients * (lead_bound_ns(quantum_ns) + quantum_ns)
+    }
+
+    /// How long a client waits more than others because of what it used in slots.
+    fn longest_lead_ns(&self) -> u64 {
+        let quanta_ns = 2 * self.machine().spec().quantum.0;
+        let period_ns = |table: &Timetable| {
+            let geometry = table.geometry();
+            u64::from(geometry.columns()) * geometry.slot_ns() + quanta_ns
+        };
+        self.machine().timetable().map_or(0, period_ns)
     }
 
     fn quiet_ns(&self) -> u64 {

@@ -12,6 +12,8 @@ use prorata_scenario::file::{
     Serve, Step, Tickets, Time, Trace, Varying,
 };
 
+use super::slots;
+
 type Lots = Xoshiro256PlusPlus;
 
 /// Most clients of a scenario.
@@ -87,7 +89,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             cpus: cpus(lots, &machine),
         });
     }
-    Scenario {
+    let mut scenario = Scenario {
         slots: None,
         claims: Vec::new(),
         title: "A trial".to_owned(),
@@ -113,7 +115,9 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         },
         assertions: Vec::new(),
         reproduces: None,
-    }
+    };
+    slots::add_timetable(&mut scenario, lots);
+    scenario
 }
 
 fn machine(lots: &mut Lots) -> MachineSpec {

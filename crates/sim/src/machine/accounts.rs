@@ -76,6 +76,15 @@ pub enum Imbalance {
         /// Where it runs.
         cpu: u32,
     },
+    /// A slot runs another client than the timetable says, or one that could run there waits.
+    #[error("CPU {cpu} does not run what the timetable says")]
+    Slot {
+        /// Which CPU.
+        cpu: u32,
+    },
+    /// Tokens came or went but by what sets tokens.
+    #[error("tokens came or went")]
+    Tokens,
     /// A CPU idles while a client with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
     Idle {
@@ -121,6 +130,7 @@ impl Machine {
     /// The first imbalance found.
     pub fn check_settled(&self) -> Result<(), Imbalance> {
         self.check()?;
+        self.check_slots()?;
         let has_idle = |pool: &Pool| {
             let cpus = pool.cpus.start as usize..pool.cpus.end as usize;
             self.cpus.all[cpus].iter().any(|cpu| cpu.thread == NONE)

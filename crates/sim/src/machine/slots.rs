@@ -21,7 +21,7 @@ use prorata_scenario::plan::{SlotDeed, SlotPlan, client_id};
 use prorata_scenario::threads::ThreadState;
 
 use super::turn_table::Kind;
-use super::{Due, Machine, NONE, Simulation};
+use super::{Due, Imbalance, Machine, NONE, Simulation};
 use crate::observer::Observer;
 
 /// The timetable and what each CPU's slot is now.
@@ -269,10 +269,33 @@ impl Machine {
         self.slots.as_ref().map(|slots| &slots.plan.timetable)
     }
 
+    /// Checks that each slot runs its schedulee, if that can run, and that no token is lost.
+    pub(super) fn check_slots(&self) -> Result<(), Imbalance> {
+        let Some(slots) = &self.slots else {
+            return Ok(());
+        };
+        let tick = slots.plan.tick_at(self.now_ns);
+        let runs_another = |cpu: &u32| {
+            let schedulee = slots.plan.timetable.at(*cpu, tick);
+            self.is_in_slot(*cpu) && self.in_slot(*cpu) != schedulee.and_then(client_of)
+        };
+        let wrong = (0..self.machine.cpus).find(runs_another);
+        match wrong.or_else(|| self.vacant_slot()) {
+            Some(cpu) => Err(Imbalance::Slot { cpu }),
+            None if slots.plan.timetable.audit() => Ok(()),
+            None => Err(Imbalance::Tokens),
+        }
+    }
+
     /// The client whose thread a CPU runs in a slot.
     pub fn in_slot(&self, cpu: u32) -> Option<u32> {
         self.is_in_slot(cpu)
             .then(|| self.running(cpu).map(|(client, _)| client))?
+    }
+
+    /// The user to whom a client belongs.
+    pub fn user_of(&self, client: u32) -> u32 {
+        self.group(client).user
     }
 
     /// CPUs that run threads of a client, in turns or in slots.

@@ -302,7 +302,12 @@ impl<O: Observer> Simulation<O> {
     #[inline]
     fn close_ended_turn(&mut self, client: u32) {
         let state = &self.machine.clients[client as usize];
-        if state.runnable == 0 && state.turn != NONE {
+        if state.turn == NONE {
+            return;
+        }
+        // Of a client whose other threads are in slots the dispatcher knows it.
+        let in_slots = self.machine.slots.is_some();
+        if state.runnable == 0 || (in_slots && !self.machine.dispatcher.runs(client_id(client))) {
             self.close_turn(client);
         }
     }
