@@ -4,6 +4,7 @@
 mod common;
 
 use common::{parse, run_checked};
+use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
 use prorata_scenario::Report;
 use prorata_scenario::event::Event;
 use prorata_sim::{Machine, Measures, Observer, report};
@@ -334,4 +335,90 @@ assert = [
 ]
 "#,
     );
+}
+
+/// Who frees all slots waits at most a period and two quanta longer than without them.
+#[test]
+fn the_next_turn_after_freeing_comes_soon() {
+    let (_, runs, _) = judged(
+        r#"
+duration = "20s"
+slots = { columns = 120 }
+client = [
+  { name = "A", tickets = 10 },
+  { name = "B", tickets = 60 },
+  { name = "C", tickets = 30 },
+]
+claim = [{ by = "A", slots = ["0:0-59"] }]
+at = [{ time = "12.59s", do = { free = { by = "A" } } }]
+"#,
+    );
+    // In force at 12,610 ms, where a slot of A is over.
+    let next = runs
+        .on(0, 20_000)
+        .into_iter()
+        .find(|run| run.0 >= 12_610 && run.2 == "A");
+    let wait = next.expect("it has tickets").0 - 12_610;
+    let between_turns = 20 * 100 / 10;
+    assert!(wait <= 1200 + 2 * 20 + between_turns, "{wait} ms");
+}
+
+/// Looks between the boundaries whether a gang of three has all of a column or nothing.
+#[derive(Default)]
+struct Gangs {
+    columns: u32,
+}
+
+impl Observer for Gangs {
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        if event != Event::Sample || now_ns.is_multiple_of(10 * MS) {
+            return;
+        }
+        let gang = machine.find_clients("gang").expect("it is there").start;
+        let cpus = (0..3).filter(|&cpu| machine.in_slot(cpu) == Some(gang));
+        let cpus = cpus.count();
+        assert!(cpus == 0 || cpus == 3, "{cpus} of 3 at {now_ns} ns");
+        self.columns += u32::from(cpus == 3);
+    }
+}
+
+#[test]
+fn no_gang_ever_has_half_a_column() {
+    for seed in 1..=20 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut lot = |most: u64| below(&mut rng, most);
+        let mut text = format!(
+            r#"
+duration = "3s"
+machine = {{ cpus = 3 }}
+slots = {{ columns = {} }}
+measure = {{ every = "7ms" }}
+program = {{ gang = {{ steps = [{{ fork = "compute" }}, {{ fork = "compute" }}, {{ compute = "1h" }}] }} }}
+client = [
+  {{ name = "gang", program = "gang", tickets = 1 }},
+  {{ name = "B", count = 3, tickets = {} }},
+]
+"#,
+            2 + lot(11),
+            1 + lot(1000),
+        );
+        for _ in 0..60 {
+            let deed = match lot(4) {
+                0 => format!(
+                    "claim = {{ by = \"gang\", gang = {{ threads = 3, columns = {} }}, level = \"system\" }}",
+                    1 + lot(2)
+                ),
+                1 => "free = { by = \"gang\" }".to_owned(),
+                2 => format!(
+                    "claim = {{ by = \"B{}\", best-effort = {}, level = \"hard\" }}",
+                    1 + lot(3),
+                    1 + lot(6)
+                ),
+                _ => format!("free = {{ by = \"B{}\" }}", 1 + lot(3)),
+            };
+            text += &format!("[[at]]\ntime = \"{}ms\"\ndo = {{ {deed} }}\n", lot(3000));
+        }
+        let (_, gangs) = run_checked(&parse(&text), seed, Gangs::default());
+        assert!(gangs.columns > 0, "seed {seed}: the gang never ran");
+    }
 }
