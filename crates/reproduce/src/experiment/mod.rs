@@ -24,7 +24,9 @@ mod queries;
 mod queue_lengths;
 mod rate_accuracy;
 mod reflex;
+mod reserved_latency;
 mod responses;
+mod slot_stages;
 mod slowdown;
 mod throughput_error;
 mod two_pieces;
@@ -104,6 +106,10 @@ pub enum Experiment {
     Slowdown(slowdown::Slowdown),
     /// The same on machines past the paper's (2001, 6).
     LargeMachines(large_machines::LargeMachines),
+    /// The table of slots at several stages (2005, Figure 2.6).
+    SlotStages(slot_stages::SlotStages),
+    /// Round trips to servers in reserved slots (2005, Figure 4.2).
+    ReservedLatency(reserved_latency::ReservedLatency),
     /// Periodic tasks placed one by one in a table of slots (2005, Figures 4.3 to 4.5).
     FirstFit(first_fit::FirstFit),
 }
@@ -146,6 +152,8 @@ impl Experiment {
             Experiment::DispatchLatency(this) => this.run(context),
             Experiment::Slowdown(this) => this.run(context),
             Experiment::LargeMachines(this) => this.run(context),
+            Experiment::SlotStages(this) => this.run(context),
+            Experiment::ReservedLatency(this) => this.run(context),
             Experiment::FirstFit(this) => this.run(context),
         }
     }
@@ -169,6 +177,8 @@ impl Experiment {
             | Experiment::LockWaits(_)
             | Experiment::Slowdown(_)
             | Experiment::LargeMachines(_)
+            | Experiment::SlotStages(_)
+            | Experiment::ReservedLatency(_)
             | Experiment::FirstFit(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),
             Experiment::ThroughputError(this) => panel::policies(&this.panels),
