@@ -76,6 +76,7 @@ fn refusals() -> Result<(), Failed> {
             "mutex.m.kernel: ",
             "--engine sim",
         ),
+        (format!("{HOGS}[slots]\n"), "slots: ", "--engine sim"),
         (
             machine("policy = \"eevdf\""),
             "machine.policy: ",
