@@ -152,19 +152,22 @@ impl Return {
 const NICE_LIMIT_OF_ZERO: u64 = 20;
 
 fn nice_limit(pid: u32) -> Option<u64> {
+    limit_of(pid, libc::RLIMIT_NICE)
+}
+
+/// Whether the kernel ends a process that has a real-time policy for some time without sleeping.
+pub(crate) fn is_real_time_limited(pid: u32) -> bool {
+    limit_of(pid, libc::RLIMIT_RTTIME) != Some(libc::RLIM_INFINITY)
+}
+
+fn limit_of(pid: u32, resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: a null new limit changes nothing; `limit` outlives the call.
-    let result = unsafe {
-        libc::prlimit(
-            pid as libc::pid_t,
-            libc::RLIMIT_NICE,
-            std::ptr::null(),
-            &mut limit,
-        )
-    };
+    let result =
+        unsafe { libc::prlimit(pid as libc::pid_t, resource, std::ptr::null(), &mut limit) };
     (result == 0).then_some(limit.rlim_cur)
 }
 

@@ -6,9 +6,8 @@
 //! slot gets what a turn demands when the slot ends.
 
 mod rival;
+mod shared;
 mod slot;
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::CpuSet;
 
@@ -19,6 +18,7 @@ use crate::reach::Target;
 use crate::scheduler::{self, Policy, intersection};
 use crate::table::{Journal, RecordId, flag};
 
+pub(crate) use shared::SharedThreads;
 pub(crate) use slot::Ascent;
 use slot::InSlot;
 
@@ -76,26 +76,6 @@ impl Heritage {
     /// Whether nothing of it is due to the engine.
     pub(crate) fn is_none(&self) -> bool {
         !self.idle && !self.raised && self.bindings.is_empty()
-    }
-}
-
-/// The threads of a process, as decision thread and keeper share them. Both hold the lock for some
-/// system calls.
-#[derive(Clone, Debug)]
-pub(crate) struct SharedThreads(Arc<Mutex<Threads>>);
-
-impl SharedThreads {
-    pub(crate) fn new(threads: Threads) -> Self {
-        Self(Arc::new(Mutex::new(threads)))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Threads> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether both are of one process.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -179,8 +179,10 @@ impl DecisionThread {
             return;
         }
         let mut left = MOST_MEMBERS;
+        let play = self.director.play.as_ref();
+        let raises = play.is_some_and(|play| play.mechanism == SlotMechanism::Raise);
         let parts = self.director.parts.iter().map(|&part| {
-            let mut members = members(&self.tree, part);
+            let mut members = members(&self.tree, part, raises);
             members.truncate(left);
             left -= members.len();
             (part, members)
@@ -275,7 +277,7 @@ impl Tree {
 }
 
 /// The processes of a part that may be raised for it.
-fn members(tree: &Tree, part: Part) -> Vec<Member> {
+fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
     let (client, only) = match part.schedulee {
         Schedulee::Client(id) => (Some(id), None),
         Schedulee::Process { pid, .. } => (tree.owners.get(&pid).copied(), None),
@@ -299,6 +301,8 @@ fn members(tree: &Tree, part: Part) -> Vec<Member> {
     };
     let may_be_raised = |process: &&Process| {
         !process.out_of_reach
+            // The kernel would end it.
+            && !(raises && scheduler::is_real_time_limited(process.id.pid))
             && (part.user == 0 || procfs::real_uid(process.id.pid) == Some(part.user))
     };
     let processes = client.processes.iter();

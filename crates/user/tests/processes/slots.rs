@@ -1,6 +1,7 @@
 //! The engine keeps to the timetable, and nothing stays raised in whichever way it ends.
 
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ pub const TESTS_OF_ROOT: Tests = &[
     ("one thread of a process runs in its slots", one_thread),
     ("a gift of another user is not raised", gift),
     ("a process that is not managed is not raised", stranger),
+    (
+        "a process that the kernel would end for it is not raised",
+        limited,
+    ),
     ("a child that is born in a slot is not raised", newborn),
     ("a suspended client is not raised", suspended),
     ("the slots of a schedulee that ended go to others", ended),
@@ -40,7 +45,11 @@ pub const TESTS_OF_ROOT: Tests = &[
     ),
     (
         "slots are kept by SCHED_IDLE where that can be left",
-        lowering,
+        || as_user("--nice=20:20", "Some(Lower)"),
+    ),
+    (
+        "a child that inherits the policy of a slot is lowered",
+        || as_user("--rtprio=4:4", "Some(Raise)"),
     ),
     ("the keeper goes on under another guardian", guardian_dies),
     ("nothing stays raised when the engine ends", || {
@@ -64,8 +73,16 @@ pub const TESTS_OF_ROOT: Tests = &[
     ("nothing stays raised when the claim expires", expiry),
 ];
 
-/// Where nothing may be raised.
-pub const TESTS_OF_USERS: Tests = &[("an ordinary user's schedulees run in their slots", by_hand)];
+/// Of an ordinary user, according to what the user may do.
+pub fn tests_of_user() -> Vec<(&'static str, fn())> {
+    match expected().as_str() {
+        "Some(Raise)" => vec![(
+            "an ordinary user's child that is born in a slot is not raised",
+            newborn,
+        )],
+        _ => vec![("an ordinary user's schedulees run in their slots", by_hand)],
+    }
+}
 
 /// Runs a test in a thread that can look at what is raised, on the machine's only CPU, too.
 pub fn above_slots(test: fn()) {
@@ -224,6 +241,22 @@ fn stranger() {
     assert!(!is_ever_raised(&world, &bulletin, pid));
 }
 
+/// The kernel ends a process that computes for longer with a real-time policy.
+fn limited() {
+    let world = World::new(None, QUANTUM_NS);
+    let script = "while :; do :; done";
+    let limit = "--rttime=200000:200000";
+    let hog = Program::start(&["run", "prlimit", limit, "sh", "-c", script]);
+    wait_until("it has its limit", || {
+        support::program_of(hog.pid()) == "sh"
+    });
+    world.enter("limited", 1, &hog);
+    let mut bulletin = Bulletin::open(world.directory.path(), &[cpu()], 10, 10);
+    bulletin.claim(0, 0..9, process(hog.pid()));
+    assert!(!is_ever_raised(&world, &bulletin, hog.pid()));
+    assert!(!support::has_ended(hog.pid()));
+}
+
 fn newborn() {
     let cpus = shared_and_another();
     let world = World::new(None, QUANTUM_NS);
@@ -311,6 +344,10 @@ fn put_right(end: impl Fn(u32, &Path)) {
 /// The mechanism that the tests of users expect, if it is not the last one.
 const EXPECTED: &str = "PRORATA_TEST_SLOTS";
 
+fn expected() -> String {
+    std::env::var(EXPECTED).unwrap_or("Some(Stop)".into())
+}
+
 /// Two hogs share a CPU by claims of seven and of two in ten slots, although one of them has most of
 /// the tickets. When the engine ends, nothing gives way any more.
 fn by_hand() {
@@ -321,8 +358,7 @@ fn by_hand() {
     bulletin.claim(0, 7..9, process(hogs[1].pid()));
     let mechanism = world.engine().set_timetable(Some(bulletin.reader()));
     let mechanism = format!("{:?}", mechanism.expect("the keeper starts"));
-    let expected = std::env::var(EXPECTED).unwrap_or("Some(Stop)".into());
-    assert_eq!(mechanism, expected);
+    assert_eq!(mechanism, expected());
     sleep(Duration::from_millis(500));
     let shares = shares(4, || hogs.iter().map(Program::cpu_ns).collect());
     assert!((55..=82).contains(&shares[0]), "{shares:?}");
@@ -330,15 +366,11 @@ fn by_hand() {
     assert_eq!(support::count_normal(&hogs), 2);
 }
 
-/// Runs the tests of users as a user whose processes may leave `SCHED_IDLE`.
-fn lowering() {
-    let limit = ["--nice=20:20", "true"];
-    let limited = std::process::Command::new("prlimit").args(limit).output();
-    if !limited
-        .expect("prlimit (util-linux) is installed")
-        .status
-        .success()
-    {
+/// Runs the tests of an ordinary user whose processes have this limit.
+fn as_user(limit: &str, mechanism: &str) {
+    let limited = Command::new("prlimit").args([limit, "true"]).output();
+    let limited = limited.expect("prlimit (util-linux) is installed");
+    if !limited.status.success() {
         return support::cannot_run("it needs CAP_SYS_RESOURCE");
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -347,23 +379,16 @@ fn lowering() {
     std::fs::set_permissions(directory.path(), everyone).expect("the directory is ours");
     std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
     let nobody = crate::NOBODY.to_string();
-    let status = std::process::Command::new("prlimit")
-        .args([
-            "--nice=20:20",
-            "setpriv",
-            "--reuid",
-            &nobody,
-            "--regid",
-            &nobody,
-        ])
+    let status = Command::new("prlimit")
+        .args([limit, "setpriv", "--reuid", &nobody, "--regid", &nobody])
         .arg("--clear-groups")
         .arg(&program)
         .arg("ordinary user's")
-        .env(EXPECTED, "Some(Lower)")
+        .env(EXPECTED, mechanism)
         .current_dir("/")
         .stdout(std::process::Stdio::null())
         .status();
-    assert!(status.expect("prlimit (util-linux) is installed").success());
+    assert!(status.expect("it is installed").success());
 }
 
 fn guardian_dies() {

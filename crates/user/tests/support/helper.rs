@@ -189,6 +189,10 @@ pub fn helper_entry() {
         }
         ["releaser-child", mechanism, ref pids @ ..] => release_without_power(mechanism, pids),
         ["daemon", mechanism, directory, ref pids @ ..] => daemon(mechanism, directory, pids),
+        ["spinner", seconds] => super::spinner::spin(number(seconds)),
+        ["peer", first_ns, interval_ns, count] => {
+            super::spinner::wake(number(first_ns), number(interval_ns), number(count));
+        }
         ["slot-daemon", directory, ref pids @ ..] => slot_daemon(directory, pids),
         // Has so many children that sleep, and names them.
         ["crowd", children] => crowd(number(children)),

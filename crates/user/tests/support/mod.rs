@@ -7,6 +7,7 @@
 
 pub mod control_groups;
 pub mod helper;
+pub mod spinner;
 pub mod timetable;
 pub mod witness;
 mod world;
