@@ -104,7 +104,7 @@ fn alternate(seconds: u64, hogs: usize, free: u32) -> Run {
             run.lost += 1;
             continue;
         };
-        if column % 2 > 0 {
+        if !column.is_multiple_of(2) {
             continue;
         }
         run.late_ns.push(start_ns - begin_ns);
@@ -154,7 +154,9 @@ fn gang(seconds: u64) -> Option<Vec<u64>> {
     // Rivals, so that the spinners have no CPU of their own before the slots.
     let hogs = [0, 1].map(|_| Program::start_on(&cpus, &["hog"]));
     world.enter_all(&[1, 1], &spinners);
-    world.enter_all(&[1000, 1000], &hogs);
+    for (name, hog) in ["one", "another"].into_iter().zip(&hogs) {
+        world.enter(name, 1000, hog);
+    }
     let rows = cpus.map(|cpu| cpu as u32);
     let mut bulletin = Bulletin::open(world.directory.path(), &rows, COLUMNS, 10);
     let epoch_ns = bulletin.reader().geometry().begin_ns(0);

@@ -69,15 +69,46 @@ impl Raise {
     }
 }
 
-/// A thread's real-time priority. Cost: about 0.2 us.
-pub(crate) fn of(tid: u32) -> io::Result<u32> {
-    let mut parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameter` outlives the call, which writes it.
-    let result = unsafe { libc::sched_getparam(tid as libc::pid_t, &mut parameter) };
-    match result {
-        0 => Ok(parameter.sched_priority as u32),
-        _ => Err(io::Error::last_os_error()),
+/// As `struct sched_attr` in sched_setattr(2), first version.
+#[derive(Default)]
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    slice_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+/// Bit of [`Attributes::flags`].
+const RESET_ON_FORK: u64 = 1;
+
+/// A thread's policy and real-time priority. Cost: about 0.3 us.
+pub(crate) fn of(tid: u32) -> io::Result<(Policy, u32)> {
+    let mut attributes = Attributes::default();
+    let size = size_of::<Attributes>() as u32;
+    // SAFETY: `attributes` outlives the call, which writes at most `size` bytes.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            tid,
+            &raw mut attributes,
+            size,
+            0u32,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
     }
+    let policy = Policy(attributes.policy);
+    let policy = match attributes.flags & RESET_ON_FORK {
+        0 => policy,
+        _ => policy.reset_on_fork(),
+    };
+    Ok((policy, attributes.priority))
 }
 
 /// Has the calling thread run before the schedulees of slots, where this user may do so. The
@@ -94,29 +125,14 @@ pub(crate) fn wake_promptly(priority: u32) {
     if permitted.any(|priority| FIFO.reset_on_fork().set_at(0, priority).is_ok()) {
         return;
     }
-    // As `struct sched_attr` in sched_setattr(2), first version.
-    #[repr(C)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        slice_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    }
     // SAFETY: takes and returns plain numbers; 0 is this process.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         policy: libc::SCHED_OTHER as u32,
-        flags: 0,
         nice,
-        priority: 0,
         slice_ns: 100_000,
-        deadline_ns: 0,
-        period_ns: 0,
+        ..Attributes::default()
     };
     // SAFETY: `attributes` outlives the call, has the size that it states and
     // is only read. Older kernels ignore the slice.
@@ -131,10 +147,10 @@ mod tests {
     #[test]
     fn the_trial_changes_nothing_and_repeats_its_answer() {
         let me = rustix::thread::gettid().as_raw_pid() as u32;
-        let before = (Policy::of(me).expect("we exist"), of(me).expect("we exist"));
+        let before = of(me).expect("we exist");
+        assert_eq!(before.0, Policy::of(me).expect("we exist"));
         let first = Raise::by_trial().expect("threads can be had");
         assert_eq!(Raise::by_trial().expect("threads can be had"), first);
-        let after = (Policy::of(me).expect("we exist"), of(me).expect("we exist"));
-        assert_eq!(after, before);
+        assert_eq!(of(me).expect("we exist"), before);
     }
 }

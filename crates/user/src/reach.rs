@@ -41,16 +41,16 @@ impl Target<'_> {
         self.change(|| policy.set(self.tid), || before.set(self.tid))
     }
 
-    /// Gives it this policy and real-time priority, where it has others. Cost: 2 us.
+    /// Gives it this policy and real-time priority, where it has others. The number is checked only
+    /// afterwards, because there is no time at the boundary of a slot: another thread has the priority
+    /// for some microseconds if it got the number since the last boundary. Cost: 1.5 us.
     pub(crate) fn set_priority(
         self,
         (policy_before, before): (Policy, u32),
         (policy, priority): (Policy, u32),
     ) -> io::Result<()> {
-        self.change(
-            || policy.set_at(self.tid, priority),
-            || policy_before.set_at(self.tid, before),
-        )
+        policy.set_at(self.tid, priority)?;
+        self.undo_unless_met(|| policy_before.set_at(self.tid, before))
     }
 
     /// Binds it to these CPUs, where it may use others. Cost: 3 us.
@@ -70,6 +70,10 @@ impl Target<'_> {
             return Err(Errno::SRCH.into());
         }
         deed()?;
+        self.undo_unless_met(undo)
+    }
+
+    fn undo_unless_met(self, undo: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if self.is_met() {
             return Ok(());
         }

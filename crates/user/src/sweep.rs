@@ -263,8 +263,8 @@ fn lower_heirs(
     of_process: Policy,
 ) -> rustix::io::Result<bool> {
     for_all_threads(pid, |tid| {
-        let now = Policy::of(tid)?;
-        if !now.is_real_time() || !Raise::is_of_slot(now, priority::of(tid)?) {
+        let (now, priority) = priority::of(tid)?;
+        if !Raise::is_of_slot(now, priority) {
             return Ok(false);
         }
         let own = known.policy(pid, tid, of_process);

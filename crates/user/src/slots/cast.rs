@@ -300,10 +300,11 @@ fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
             .is_ok_and(|stat| stat.start_time_ticks == started),
     };
     let may_be_raised = |process: &&Process| {
-        !process.out_of_reach
-            // The kernel would end it.
-            && !(raises && scheduler::is_real_time_limited(process.id.pid))
-            && (part.user == 0 || procfs::real_uid(process.id.pid) == Some(part.user))
+        let pid = process.id.pid;
+        // The kernel would end it.
+        let is_limited = raises && scheduler::is_real_time_limited(pid);
+        let is_gift = part.user != 0 && procfs::real_uid(pid) != Some(part.user);
+        !(process.out_of_reach || is_limited || is_gift)
     };
     let processes = client.processes.iter();
     let processes = processes.filter(is_meant).filter(may_be_raised);
@@ -316,10 +317,10 @@ fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
 fn rivals(tree: &Tree, mechanism: SlotMechanism) -> Vec<Member> {
     let gives_way = |client: &&Client| {
         // What nobody named is never stopped.
-        !client.suspended && !(client.gives_way && mechanism == SlotMechanism::Stop)
+        !(client.suspended || client.gives_way && mechanism == SlotMechanism::Stop)
     };
     let returns = |process: &&Process| {
-        !process.out_of_reach && !(process.captive && mechanism == SlotMechanism::Lower)
+        !(process.out_of_reach || process.captive && mechanism == SlotMechanism::Lower)
     };
     let clients = tree.clients().filter(gives_way);
     let rivals = clients.flat_map(|client| {

@@ -192,9 +192,7 @@ impl Watch {
             let part = schedulee.and_then(|it| self.owners.part(cell.ok()?, it));
             let role = part.and_then(|part| self.stage.cast.role(part));
             row.next = role.filter(|role| !role.members.is_empty()).cloned();
-            if begins {
-                row.end_slot(&self.play.tallies[index as usize]);
-            }
+            row.was_claimed = row.is_claimed;
             row.is_claimed = schedulee.is_some();
         }
         self.tick = Some(tick);
@@ -294,24 +292,14 @@ impl Stage {
         }
         for index in 0..self.rows.len() {
             let row = &mut self.rows[index];
-            let goes_on = row.goes_on();
-            row.role = row.next.take();
-            if !goes_on || begin_ns.is_some() {
-                row.begin_slot();
-            }
-            let is_new = !goes_on && row.role.is_some();
+            row.former = std::mem::replace(&mut row.role, row.next.take());
             self.raise(index);
-            if let Some(begin_ns) = begin_ns
-                && self.rows[index].is_claimed
-            {
-                let tally = &tallies[index];
-                add(&tally.boundaries, 1);
-                if is_new {
-                    tally.late.add(monotonic_ns().saturating_sub(begin_ns));
-                }
-            }
+            self.rows[index].begun_ns = monotonic_ns();
         }
         self.treat_rivals();
+        for (row, tally) in self.rows.iter_mut().zip(tallies) {
+            row.count(begin_ns, tally);
+        }
     }
 
     /// Those that gave way until now.

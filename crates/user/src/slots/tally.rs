@@ -28,10 +28,10 @@ pub struct RowReport {
     pub late_p99_ns: u64,
     /// The same, the longest.
     pub late_max_ns: u64,
-    /// How long schedulees of one thread waited in their slots after they had been raised and before
-    /// they ran again: for threads of higher classes, for the daemon, and for other schedulees. This
-    /// is the growth of the kernel's `run_delay` from one boundary to the next. Interrupts are not in
-    /// it, nor slots that are lost whole.
+    /// How long schedulees of one thread were without the CPU from the time that they were raised until
+    /// the slot's end, as far as they waited for a CPU: for threads of higher classes, for the daemon,
+    /// and for other schedulees. In each slot this is the time less the CPU time used, and at most the
+    /// growth of the kernel's `run_delay`. Interrupts are not in it, nor slots that are lost whole.
     pub stolen_ns: u64,
 }
 

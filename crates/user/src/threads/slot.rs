@@ -32,7 +32,7 @@ impl Ascent {
     }
 
     fn lower_to(&self, target: Target<'_>, policy: Policy, cpus: &CpuSet) -> io::Result<()> {
-        let now = current(target.tid)?;
+        let now = priority::of(target.tid)?;
         let was_raised = Raise::is_of_slot(now.0, now.1);
         if was_raised && now != (self.own_policy, self.own_priority) {
             let own_priority = match policy.is_real_time() {
@@ -43,22 +43,15 @@ impl Ascent {
         } else if now.0.is_fair() && policy.is_idle() && !now.0.is_idle() {
             target.set_policy(now.0, policy)?;
         }
+        if *cpus == self.binding.ours {
+            return Ok(());
+        }
         let now = scheduler::affinity(target.tid)?;
-        if now == self.binding.ours && now != *cpus {
+        if now == self.binding.ours {
             target.set_affinity(&now, cpus)?;
         }
         Ok(())
     }
-}
-
-/// The policy and the real-time priority of a thread.
-fn current(tid: u32) -> io::Result<(Policy, u32)> {
-    let policy = Policy::of(tid)?;
-    let priority = match policy.is_real_time() {
-        true => priority::of(tid)?,
-        false => 0,
-    };
-    Ok((policy, priority))
 }
 
 /// The place for what slots do to a thread. Made before the first slot, so that nothing is allocated
@@ -106,47 +99,78 @@ impl Thread {
     }
 
     /// What it has outside of the slot on `cpus` that begins, and `None` if it may use none of them.
-    fn ascent_to(&self, cpus: &[u32], is_idle: bool) -> io::Result<Option<Ascent>> {
-        let outside = self.cpus_outside_slots()?;
+    fn ascent_to(&self, cpus: &[u32], now: &Now, is_idle: bool) -> Option<Ascent> {
         let own = match &self.binding {
-            Some(binding) if binding.ours == outside => binding.own,
-            _ => outside,
+            Some(binding) if binding.ours == now.outside => binding.own,
+            _ => now.outside,
         };
         let mut ours = CpuSet::new();
         let permitted = cpus.iter().filter(|&&cpu| own.is_set(cpu as usize));
         permitted.for_each(|&cpu| ours.set(cpu as usize));
         if ours.count() == 0 {
-            return Ok(None);
+            return None;
         }
         let (own_policy, own_priority) = match self.raised() {
             Some(ascent) => (ascent.own_policy, ascent.own_priority),
-            None => match current(self.tid)? {
-                (now, _) if now.is_idle() && is_idle => (self.own, 0),
-                now => now,
-            },
+            None if now.policy.0.is_idle() && is_idle => (self.own, 0),
+            None => now.policy,
         };
         let binding = Binding { own, ours };
-        Ok(Some(Ascent {
+        Some(Ascent {
             own_policy,
             own_priority,
             binding,
-        }))
+        })
     }
 
-    /// Binds and raises it as its record says by now.
-    fn ascend(&self, target: Target<'_>, ascent: &Ascent, raise: Option<Raise>) -> io::Result<()> {
-        let now = scheduler::affinity(self.tid)?;
-        if now != ascent.binding.ours {
-            target.set_affinity(&now, &ascent.binding.ours)?;
+    /// How it is now. A raised thread is as it was raised.
+    fn now(&self, raise: Option<Raise>) -> io::Result<Now> {
+        let outside = self.cpus_outside_slots()?;
+        match self.raised() {
+            None => Ok(Now {
+                outside,
+                cpus: outside,
+                policy: priority::of(self.tid)?,
+            }),
+            Some(ascent) => Ok(Now {
+                outside,
+                cpus: ascent.binding.ours,
+                policy: match raise {
+                    Some(raise) if ascent.is_lower_than_slots() => (raise.policy, SLOT),
+                    _ => (ascent.own_policy, ascent.own_priority),
+                },
+            }),
         }
-        let now = current(self.tid)?;
-        let own = ascent.own_policy;
-        let is_lower = own.is_fair() || own.is_real_time() && ascent.own_priority < SLOT;
+    }
+}
+
+/// How a thread is before it is raised or moved.
+struct Now {
+    /// The CPUs that it may use outside of slots.
+    outside: CpuSet,
+    cpus: CpuSet,
+    policy: (Policy, u32),
+}
+
+impl Ascent {
+    fn is_lower_than_slots(&self) -> bool {
+        let own = self.own_policy;
+        own.is_fair() || own.is_real_time() && self.own_priority < SLOT
+    }
+
+    /// Binds and raises the thread, as its record says by now.
+    fn ascend(&self, target: Target<'_>, now: &Now, raise: Option<Raise>) -> io::Result<()> {
+        if now.cpus != self.binding.ours {
+            target.set_affinity(&now.cpus, &self.binding.ours)?;
+        }
+        let before = now.policy;
         match raise {
-            Some(raise) if is_lower && now != (raise.policy, SLOT) => {
-                target.set_priority(now, (raise.policy, SLOT))
+            Some(raise) if self.is_lower_than_slots() && before != (raise.policy, SLOT) => {
+                target.set_priority(before, (raise.policy, SLOT))
             }
-            None if now.0.is_idle() && !own.is_idle() => target.set_policy(now.0, own),
+            None if before.0.is_idle() && !self.own_policy.is_idle() => {
+                target.set_policy(before.0, self.own_policy)
+            }
             _ => Ok(()),
         }
     }
@@ -201,14 +225,14 @@ impl Threads {
             if only.is_some_and(|only| only != tid) {
                 continue;
             }
-            let ascent = match thread.ascent_to(cpus, self.idle) {
-                Ok(Some(ascent)) => ascent,
-                Ok(None) | Err(_) => {
-                    self.lower(process, Some(tid), table);
-                    continue;
-                }
-            };
-            self.raise_one(index, process, ascent, raise, table);
+            let ascent = thread.now(raise).ok().and_then(|now| {
+                let ascent = thread.ascent_to(cpus, &now, self.idle)?;
+                Some((ascent, now))
+            });
+            match ascent {
+                Some(ascent) => self.raise_one(index, process, ascent, raise, table),
+                None => self.lower(process, Some(tid), table),
+            }
         }
         self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
         if self.in_slot && self.stopped {
@@ -221,7 +245,7 @@ impl Threads {
         &mut self,
         index: usize,
         process: &Handle,
-        ascent: Ascent,
+        (ascent, now): (Ascent, Now),
         raise: Option<Raise>,
         table: &Table,
     ) {
@@ -248,7 +272,7 @@ impl Threads {
         }
         let thread = &self.list[index];
         let target = self.target(process, thread.tid);
-        if thread.ascend(target, &ascent, raise).is_err() {
+        if ascent.ascend(target, &now, raise).is_err() {
             self.lower(process, Some(self.list[index].tid), table);
         }
     }
@@ -311,7 +335,7 @@ impl Threads {
     ) -> bool {
         let tid = self.list[index].tid;
         let is_raised = now.is_real_time()
-            && priority::of(tid).is_ok_and(|priority| Raise::is_of_slot(now, priority));
+            && priority::of(tid).is_ok_and(|(now, priority)| Raise::is_of_slot(now, priority));
         let Some(ours) = is_raised.then(|| scheduler::affinity(tid).ok()).flatten() else {
             return false;
         };

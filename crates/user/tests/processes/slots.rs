@@ -434,13 +434,11 @@ fn expiry() {
     let client = ClientId::from_parts(0, 0);
     assert_eq!(world.engine().find(hogs[0].pid()), Some(client));
     let mut bulletin = Bulletin::open(world.directory.path(), &[cpu()], 10, 10);
-    let expires = Some(bulletin.tick() + 100);
-    bulletin.claim_until(0, 0, 0..9, process(hogs[0].pid()), expires);
+    let expires = bulletin.tick() + 100;
+    bulletin.claim_until(0, 0, 0..9, process(hogs[0].pid()), Some(expires));
     start(&world, &bulletin);
     wait_until("it is raised", || support::is_raised(hogs[0].pid()));
-    wait_until("the claim ends", || {
-        bulletin.tick() > expires.unwrap_or(0) + 2
-    });
+    wait_until("the claim ends", || bulletin.tick() > expires + 2);
     for _ in 0..50 {
         assert!(!support::is_raised(hogs[0].pid()));
         sleep(Duration::from_millis(3));
