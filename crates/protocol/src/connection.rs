@@ -136,7 +136,7 @@ impl SlotsWatch {
     }
 
     /// Waits for the next news, for ever if there are none.
-    pub fn next(&mut self) -> Result<SlotsNews, ConnectError> {
+    pub fn next_news(&mut self) -> Result<SlotsNews, ConnectError> {
         let body = loop {
             match self.conversation.read_frame() {
                 Ok(body) => break body,

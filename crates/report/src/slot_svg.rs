@@ -82,7 +82,7 @@ mod tests {
     use crate::svg::texts_of;
 
     fn table(slots: usize) -> SlotTable {
-        let name = |slot: usize| (slot % 3 == 0).then(|| format!("<b>{}", slot % 2));
+        let name = |slot: usize| slot.is_multiple_of(3).then(|| format!("<b>{}", slot % 2));
         SlotTable {
             first: 33,
             rows: vec![(1, (0..slots).map(name).collect()), (2, vec![None; slots])],

@@ -473,7 +473,7 @@ pub unsafe extern "C" fn prorata_slots_dispatch(handle: *mut prorata_slots) -> c
     guarded(-1, || {
         // SAFETY: the caller's promise.
         let handle = unsafe { open(handle) }?;
-        let (cell, why) = match handle.watch.next()? {
+        let (cell, why) = match handle.watch.next_news()? {
             SlotsNews::Ended { cell, why, .. } => (cell, why),
             SlotsNews::Closed => return Err(SlotsError::Closed),
             SlotsNews::Freed(_) | SlotsNews::Missed(_) => return Ok(0),

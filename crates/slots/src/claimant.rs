@@ -70,7 +70,7 @@ impl<S: Scheduler> Claimant<S> {
     ///
     /// If the daemon has ended, or the table was closed.
     pub fn answer_next(&mut self) -> Result<(), SlotsError> {
-        let news = self.watch.next()?;
+        let news = self.watch.next_news()?;
         match news {
             SlotsNews::Ended { cell, why, .. } => {
                 // News of the user's other claims are not ours.

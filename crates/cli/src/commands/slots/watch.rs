@@ -11,7 +11,7 @@ use crate::output;
 pub fn watch(caller: &Caller, args: &WatchArgs) -> Result<()> {
     let mut watch = caller.open()?.watch_slots(args.freed)?;
     loop {
-        let news = watch.next()?;
+        let news = watch.next_news()?;
         match args.format.json {
             // One line each, to be read as they come.
             true => output::line(&serde_json::to_string(&news)?)?,
