@@ -1,6 +1,7 @@
 //! A public timetable for an engine to enforce.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use prorata_bulletin::{FILE_NAME, Reader, Writer};
 use prorata_core::slots::Mode;
@@ -73,6 +74,17 @@ impl Bulletin {
             .claim_slots(&caller, &requests, Mode::AllOrNothing, None, now)
             .expect("they are free");
         self.writer.publish(&mut self.table);
+        self.come_into_force();
+    }
+
+    /// A change in a later tick waits until this one is in force.
+    fn come_into_force(&mut self) {
+        while let Some(from) = self.table.staging().from_tick() {
+            let begin_ns = self.table.geometry().begin_ns(from);
+            std::thread::sleep(Duration::from_nanos(begin_ns.saturating_sub(now_ns())));
+            self.table.advance(self.tick());
+            self.writer.publish(&mut self.table);
+        }
     }
 
     /// The same as root, for good.
