@@ -206,7 +206,7 @@ impl Reader {
         let words = self
             .memory
             .words(&self.layout, buffer, self.geometry.cells());
-        Word::unpack(words[index].load(Relaxed))
+        Word::unpack(words[index].load(Acquire))
     }
 
     fn schedulee(&self, number: u32) -> Option<Schedulee> {

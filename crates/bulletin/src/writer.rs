@@ -136,7 +136,8 @@ impl Writer {
             let words = self
                 .memory
                 .words(&self.layout, buffer, self.geometry.cells());
-            words[index].store(table.staging().word(buffer, index), Relaxed);
+            // With the schedulee that it names: a joining change moves no switch.
+            words[index].store(table.staging().word(buffer, index), Release);
         }
         self.write_rest(table);
         header.sequence.store(sequence.wrapping_add(2), Release);

@@ -199,7 +199,14 @@ fn a_change_wakes_those_that_wait() {
                 reader.wait(before, None).unwrap();
             }
         });
+        // Without a change nobody is woken.
         writer.publish(&mut table);
+        assert_eq!(reader.sequence(), before);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        while reader.sequence() == before {
+            step(&mut table, &mut rng, &mut 0);
+            writer.publish(&mut table);
+        }
         waiting.join().unwrap();
     });
     // A time that has passed ends the wait.

@@ -49,8 +49,10 @@ pub(crate) struct Session {
 struct Watch {
     /// Whether slots that became free are told.
     freed: bool,
-    /// At most [`MOST_NEWS`].
+    /// Of at most [`MOST_NEWS`] slots.
     news: VecDeque<SlotsNews>,
+    /// The slots that they name.
+    slots: usize,
     /// News that found no room.
     missed: u64,
 }
@@ -91,6 +93,7 @@ impl Session {
         self.watch = Some(Watch {
             freed,
             news: VecDeque::new(),
+            slots: 0,
             missed: 0,
         });
     }
@@ -113,7 +116,12 @@ impl Session {
         if !is_for_peer {
             return Ok(());
         }
-        if watch.news.len() < MOST_NEWS {
+        let slots = match &news.news {
+            SlotsNews::Freed(cells) => cells.len(),
+            _ => 1,
+        };
+        if watch.slots + slots <= MOST_NEWS {
+            watch.slots += slots;
             watch.news.push_back(news.news.clone());
         } else {
             watch.missed += 1;
@@ -129,6 +137,7 @@ impl Session {
         let Some(watch) = &mut self.watch else {
             return Ok(());
         };
+        watch.slots = 0;
         let missed = std::mem::take(&mut watch.missed);
         let missed = (missed > 0).then_some(SlotsNews::Missed(missed));
         let news = watch.news.drain(..).chain(missed);

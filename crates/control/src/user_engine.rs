@@ -9,7 +9,7 @@ use prorata_protocol::{
 use prorata_user::ownership::KnownClient;
 use prorata_user::{
     ClientActivity, ClientEvent, EngineConfig, Happening, Mechanism, MissingRight, OutsideLoad,
-    SlotMechanism, TurnEnd, UserEngine, outrank_slots,
+    SlotMechanism, TurnEnd, UserEngine, outrank_slots, wake_as_others,
 };
 
 use prorata_bulletin::Reader;
@@ -178,7 +178,10 @@ impl Engine for ForUser {
             }
             Some(SlotMechanism::Lower) => "lower",
             Some(SlotMechanism::Stop) => "stop",
-            None => "none",
+            None => {
+                wake_as_others();
+                "none"
+            }
         })
     }
 

@@ -135,6 +135,11 @@ impl SlotsWatch {
         &self.table
     }
 
+    /// Whether there are news that have been read already: the descriptor does not tell of them.
+    pub fn has_news(&self) -> bool {
+        self.conversation.inbox.has_frame(MAX_RESPONSE_BYTES)
+    }
+
     /// Waits for the next news, for ever if there are none.
     pub fn next_news(&mut self) -> Result<SlotsNews, ConnectError> {
         let body = loop {
@@ -155,7 +160,7 @@ impl SlotsWatch {
 }
 
 impl AsFd for SlotsWatch {
-    /// Readable when there are news, or part of them.
+    /// Readable when there are news, or part of them, beside those of [`SlotsWatch::has_news`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.conversation.stream.as_fd()
     }

@@ -11,7 +11,7 @@ pub use prorata_core::slots::geometry::Cell;
 pub use prorata_core::slots::level::Level;
 use serde::{Deserialize, Serialize};
 
-/// The most news that wait for one reader; it is told how many it missed.
+/// The most slots that news name while they wait for one reader; it is told how many news it missed.
 pub const MOST_NEWS: usize = 1_024;
 
 /// Any `denominator` successive slots of a row keep `numerator` unclaimed.

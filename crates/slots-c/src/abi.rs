@@ -257,6 +257,8 @@ pub unsafe extern "C" fn prorata_claim_slots(
     guarded(-1, || {
         // SAFETY: the caller's promise.
         let (handle, (elements, length)) = unsafe { (open(handle)?, vector(elements, length)?) };
+        // If the call fails as a whole, none succeeded.
+        *length = 0;
         let requests = elements.iter().map(request).collect::<Result<_, _>>()?;
         let claimed = handle.slots.claim(requests)?;
         let mut kept = 0;
@@ -473,22 +475,37 @@ pub unsafe extern "C" fn prorata_slots_dispatch(handle: *mut prorata_slots) -> c
     guarded(-1, || {
         // SAFETY: the caller's promise.
         let handle = unsafe { open(handle) }?;
-        let (cell, why) = match handle.watch.next_news()? {
-            SlotsNews::Ended { cell, why, .. } => (cell, why),
-            SlotsNews::Closed => return Err(SlotsError::Closed),
-            SlotsNews::Freed(_) | SlotsNews::Missed(_) => return Ok(0),
-        };
-        let Some(Callback {
-            revoked: Some(revoked),
-            data,
-        }) = handle.callbacks.remove(&cell)
-        else {
-            return Ok(0);
-        };
-        // SAFETY: the caller's promise.
-        unsafe { revoked(cell.row, cell.column, reason(why), data) };
-        Ok(1)
+        let mut ran = 0;
+        // News that came together: the descriptor does not tell of the later ones.
+        loop {
+            // SAFETY: the caller's promise.
+            ran += unsafe { dispatch_one(handle) }?;
+            if !handle.watch.has_news() {
+                return Ok::<_, SlotsError>(ran);
+            }
+        }
     })
+}
+
+/// # Safety
+///
+/// Callbacks may be called with their data.
+unsafe fn dispatch_one(handle: &mut prorata_slots) -> Result<c_int, SlotsError> {
+    let (cell, why) = match handle.watch.next_news()? {
+        SlotsNews::Ended { cell, why, .. } => (cell, why),
+        SlotsNews::Closed => return Err(SlotsError::Closed),
+        SlotsNews::Freed(_) | SlotsNews::Missed(_) => return Ok(0),
+    };
+    let Some(Callback {
+        revoked: Some(revoked),
+        data,
+    }) = handle.callbacks.remove(&cell)
+    else {
+        return Ok(0);
+    };
+    // SAFETY: the caller's promise.
+    unsafe { revoked(cell.row, cell.column, reason(why), data) };
+    Ok(1)
 }
 
 /// As the header numbers them.

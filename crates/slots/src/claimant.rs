@@ -64,12 +64,20 @@ impl<S: Scheduler> Claimant<S> {
         &self.slots
     }
 
-    /// Waits for news and answers them.
+    /// Waits for news and answers them, and those that came together with them.
     ///
     /// # Errors
     ///
     /// If the daemon has ended, or the table was closed.
     pub fn answer_next(&mut self) -> Result<(), SlotsError> {
+        self.answer_one()?;
+        while self.watch.has_news() {
+            self.answer_one()?;
+        }
+        Ok(())
+    }
+
+    fn answer_one(&mut self) -> Result<(), SlotsError> {
         let news = self.watch.next_news()?;
         match news {
             SlotsNews::Ended { cell, why, .. } => {
@@ -102,8 +110,14 @@ impl<S: Scheduler> Claimant<S> {
 
     fn reply(&mut self, lost: Cell) -> Result<(), SlotsError> {
         let held: Vec<Cell> = self.held().collect();
-        let (view, _) = self.slots.view(self.level)?;
-        let Reply { free, claim } = self.scheduler.reply(lost, &held, &view);
+        // Nobody is preempted where there is room.
+        let (view, _) = self.slots.view(Level::Background)?;
+        let mut reply = self.scheduler.reply(lost, &held, &view);
+        if reply.claim.is_empty() {
+            let (view, _) = self.slots.view(self.level)?;
+            reply = self.scheduler.reply(lost, &held, &view);
+        }
+        let Reply { free, claim } = reply;
         if !free.is_empty() {
             self.held.retain(|cell| !free.contains(cell));
             self.slots.free(free)?;

@@ -81,7 +81,7 @@ pub use error::EngineError;
 pub use guardian::guardian_entry;
 pub use marker::{CLIENT_MARKER, SOCKET_MARKER, marked_client};
 pub use outside::OutsideLoad;
-pub use priority::outrank_slots;
+pub use priority::{outrank_slots, wake_as_others};
 pub use process_id::ProcessId;
 pub use scheduler::{Policy, cpu_time_ns};
 pub use slots::{RowReport, SlotMechanism, SlotReport};

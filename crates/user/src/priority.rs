@@ -117,6 +117,18 @@ pub fn outrank_slots() {
     wake_promptly(ENGINE);
 }
 
+/// Undoes [`outrank_slots`] for the calling thread. One that may not give a priority up keeps it.
+pub fn wake_as_others() {
+    if let Ok(tid) = u32::try_from(rustix::thread::gettid().as_raw_pid())
+        && Policy::of(tid).is_ok_and(|policy| policy.class() == FIFO.class())
+    {
+        // Clearing the flag needs a right; the policy with it is ordinary, too.
+        let _ = Policy::OTHER
+            .set(tid)
+            .or_else(|_| Policy::OTHER.reset_on_fork().set(tid));
+    }
+}
+
 /// Has this thread run as soon as it wakes: with this real-time priority or the highest below that
 /// is permitted, else with the shortest slice, which gives it an early deadline (Linux 6.12 and
 /// later).

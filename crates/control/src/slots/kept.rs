@@ -45,9 +45,12 @@ impl KeptTable {
         self.granted.extend(grants);
     }
 
-    /// A client has ended.
+    /// A client has ended: others of its class may get as much, unless it gave tokens away, which go
+    /// on without it.
     pub fn forget(&mut self, account: Account) {
-        self.granted.retain(|grant| grant.account != account);
+        if !self.image.gave(account) {
+            self.granted.retain(|grant| grant.account != account);
+        }
     }
 
     /// What was given, to be decided with.

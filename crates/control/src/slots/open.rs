@@ -81,12 +81,14 @@ impl OpenTable {
         let now = kept.image.geometry().tick_at(now_ns);
         let table = Timetable::restore(&kept.image, now);
         let mut table = table.map_err(io::Error::other)?;
+        // What the image has and the table has not.
+        let behind = table.changed().iter().copied().collect();
         let writer = Writer::create(path, &mut table, &kept.cpus)?;
         Ok(Self {
             table,
             cpus: kept.cpus.clone(),
             writer,
-            behind: BTreeSet::new(),
+            behind,
             look_at_ns: now_ns,
             enforcement: Err("the engine enforces no timetable".into()),
         })
@@ -148,16 +150,18 @@ impl OpenTable {
         ends
     }
 
-    /// Ends claims for processes and threads that `lives` does not know.
-    pub fn end_dead(&mut self, lives: impl Fn(Schedulee) -> bool, now_ns: u64) -> Ends {
+    /// All that runs in slots.
+    pub fn schedulees(&self) -> BTreeSet<Schedulee> {
         let claims = self.table.table().claims();
-        let schedulees: BTreeSet<Schedulee> = claims.map(|(_, claim)| claim.schedulee).collect();
+        claims.map(|(_, claim)| claim.schedulee).collect()
+    }
+
+    /// Schedulees have ended, and their claims with them.
+    pub fn end_schedulees(&mut self, ended: &[Schedulee], now_ns: u64) -> Ends {
         let mut ends = Ends::default();
         let now = self.tick(now_ns);
-        for schedulee in schedulees {
-            if !lives(schedulee) {
-                ends.take(self.table.end_schedulee(schedulee, now));
-            }
+        for &schedulee in ended {
+            ends.take(self.table.end_schedulee(schedulee, now));
         }
         self.show();
         ends
@@ -266,7 +270,11 @@ fn run(
 ) -> Result<Done, SlotError> {
     let now = table.geometry().tick_at(now_ns);
     let caller = &call.caller;
-    grant_defaults(table, call, now, ends)?;
+    let granted = grant_defaults(table, call, now, ends);
+    // A full bank keeps nobody from freeing and from looking.
+    if !matches!(call.call, Call::Free { .. } | Call::Tokens { .. }) {
+        granted?;
+    }
     Ok(match &call.call {
         Call::Claim {
             wanted,

@@ -161,6 +161,10 @@ impl Control {
         // The file of the old one has gone already: the new one has its name.
         if let Some(old) = self.slots.open.replace(open) {
             old.give_way();
+            self.slots.tell([News {
+                audience: Audience::All,
+                news: SlotsNews::Closed,
+            }]);
         }
         self.advance_slots();
     }
@@ -187,12 +191,11 @@ impl Control {
                 return;
             }
         }
-        let ledger = &self.state.ledger;
-        let claims = kept.image.claims();
-        let owners = claims.filter_map(|claim| claim.owner.client);
-        let gone: Vec<ClientId> = owners.filter(|id| ledger.client(*id).is_none()).collect();
-        gone.into_iter()
-            .for_each(|client| self.end_slots_of(client));
+        for client in kept.image.clients() {
+            if self.state.ledger.client(client).is_none() {
+                self.end_slots_of(client);
+            }
+        }
     }
 
     /// Closes the table, if one is open.
@@ -224,7 +227,10 @@ impl Control {
         let mut all = vec![open.advance(now_ns)];
         if open.looks(now_ns) {
             let host = self.host.as_ref();
-            all.push(open.end_dead(|schedulee| lives(host, schedulee), now_ns));
+            let dead = open.schedulees().into_iter();
+            let dead: Vec<_> = dead.filter(|&schedulee| !lives(host, schedulee)).collect();
+            // Looking takes time, and changes come into force after they are decided.
+            all.push(open.end_schedulees(&dead, host.now_ns()));
             let online = host.text("/sys/devices/system/cpu/online");
             // A machine that does not tell has them all.
             if let Ok(online) = cpu_list::parse(&online)

@@ -8,12 +8,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::account::Tokens;
-use super::claim::{Account, Claim};
+use super::claim::{Account, Claim, Schedulee};
 use super::error::SlotError;
 use super::geometry::{Cell, Geometry, Tick};
 use super::level::{LEVELS, Level};
 use super::reservation::{NONE, Reservation};
 use super::timetable::{Change, Timetable};
+use crate::ids::ClientId;
 
 /// Tokens of an account and a level, spent or not, and their weight.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -118,9 +119,27 @@ impl Image {
         &self.geometry
     }
 
-    /// The claims, by slot.
-    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
-        self.claims.values()
+    /// All clients that have a part in it: owners, schedulees, accounts, donors and recipients.
+    pub fn clients(&self) -> BTreeSet<ClientId> {
+        let runs = |claim: &Claim| match claim.schedulee {
+            Schedulee::Client(client) => Some(client),
+            Schedulee::Process { .. } | Schedulee::Thread { .. } => None,
+        };
+        let of = |account: Account| match account {
+            Account::Client(client) => Some(client),
+            Account::User(_) => None,
+        };
+        let claims = self.claims.values();
+        let claims = claims.flat_map(|claim| [claim.owner.client, runs(claim), of(claim.payer)]);
+        let holdings = self.holdings.keys().map(|&(account, _)| of(account));
+        let gifts = self.gifts.keys();
+        let gifts = gifts.flat_map(|gift| [of(gift.donor), of(gift.recipient)]);
+        claims.chain(holdings).chain(gifts).flatten().collect()
+    }
+
+    /// Whether an account gave tokens away that have not come back.
+    pub fn gave(&self, account: Account) -> bool {
+        self.gifts.keys().any(|gift| gift.donor == account)
     }
 
     /// Takes one deed.
@@ -248,9 +267,14 @@ impl Timetable {
         let mut changes: Vec<Change> = Vec::new();
         for (&cell, &claim) in &image.claims {
             let index = table.geometry().index(cell)?;
-            if table.bank.tokens(claim.payer, claim.level).count > 0 {
-                table.claims_made = table.claims_made.max(claim.number);
+            table.claims_made = table.claims_made.max(claim.number);
+            // One that has expired must not take the token of one that lasts.
+            let is_over = claim.expires.is_some_and(|expires| expires <= now);
+            let is_paid = table.bank.tokens(claim.payer, claim.level).count > 0;
+            if is_paid && !is_over {
                 changes.push(table.replace(index, Some(claim), None));
+            } else {
+                table.note_changed(index);
             }
         }
         table.pass(now);

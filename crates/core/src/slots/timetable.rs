@@ -85,6 +85,11 @@ impl Timetable {
         self.pass(now);
     }
 
+    /// Notes that a cell is not as its image has it.
+    pub(crate) fn note_changed(&mut self, index: usize) {
+        self.changed.push(index);
+    }
+
     /// Cells whose claims changed since news were last taken, in no order.
     pub fn changed(&self) -> &[usize] {
         &self.changed

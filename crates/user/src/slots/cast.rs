@@ -22,6 +22,8 @@ use crate::tree::Tree;
 
 /// Most processes of all parts together. Those beyond are not raised.
 const MOST_MEMBERS: usize = 4096;
+/// Processes of one schedulee: raising takes microseconds each, and others' slots wait.
+const MOST_OF_PART: usize = 64;
 
 /// Most parts whose time without a CPU is measured, which takes a descriptor each.
 const MOST_MEASURED: usize = 64;
@@ -182,8 +184,7 @@ impl DecisionThread {
         let play = self.director.play.as_ref();
         let raises = play.is_some_and(|play| play.mechanism == SlotMechanism::Raise);
         let parts = self.director.parts.iter().map(|&part| {
-            let mut members = members(&self.tree, part, raises);
-            members.truncate(left);
+            let members = members(&self.tree, part, raises, left.min(MOST_OF_PART));
             left -= members.len();
             (part, members)
         });
@@ -276,16 +277,16 @@ impl Tree {
     }
 }
 
-/// The processes of a part that may be raised for it.
-fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
-    let (client, only) = match part.schedulee {
-        Schedulee::Client(id) => (Some(id), None),
-        Schedulee::Process { pid, .. } => (tree.owners.get(&pid).copied(), None),
-        Schedulee::Thread { tid, .. } => {
-            let pid = procfs::process_of_thread(tid).ok();
-            let owner = pid.and_then(|pid| tree.owners.get(&pid).copied());
-            (owner, Some(tid))
-        }
+/// The processes of a part that may be raised for it, `most` at most.
+fn members(tree: &Tree, part: Part, raises: bool, most: usize) -> Vec<Member> {
+    let (pid, only) = match part.schedulee {
+        Schedulee::Client(_) => (None, None),
+        Schedulee::Process { pid, .. } => (Some(pid), None),
+        Schedulee::Thread { tid, .. } => (procfs::process_of_thread(tid).ok(), Some(tid)),
+    };
+    let client = match part.schedulee {
+        Schedulee::Client(id) => Some(id),
+        _ => pid.and_then(|pid| tree.owners.get(&pid).copied()),
     };
     let client = client.and_then(|id| tree.client(id));
     let Some(client) = client.filter(|client| !client.suspended) else {
@@ -293,11 +294,15 @@ fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
     };
     let is_meant = |process: &&Process| match part.schedulee {
         Schedulee::Client(_) => true,
-        Schedulee::Process { pid, started } => {
-            process.id.pid == pid && process.id.start_time_ticks == started
+        Schedulee::Process { started, .. } => {
+            Some(process.id.pid) == pid && process.id.start_time_ticks == started
         }
-        Schedulee::Thread { tid, started } => procfs::thread_stat(process.id.pid, tid)
-            .is_ok_and(|stat| stat.start_time_ticks == started),
+        // A client may have thousands of other processes: only the thread's own is looked at.
+        Schedulee::Thread { tid, started } => {
+            Some(process.id.pid) == pid
+                && procfs::thread_stat(process.id.pid, tid)
+                    .is_ok_and(|stat| stat.start_time_ticks == started)
+        }
     };
     let may_be_raised = |process: &&Process| {
         let pid = process.id.pid;
@@ -308,6 +313,7 @@ fn members(tree: &Tree, part: Part, raises: bool) -> Vec<Member> {
     };
     let processes = client.processes.iter();
     let processes = processes.filter(is_meant).filter(may_be_raised);
+    let processes = processes.take(most);
     processes
         .map(|process| member(client, process, only))
         .collect()

@@ -44,11 +44,11 @@ pub const TESTS_OF_ROOT: Tests = &[
         },
     ),
     (
-        "slots are kept by SCHED_IDLE where that can be left",
+        "slots are kept by SCHED_IDLE where that can be left (raised limits)",
         || as_user("--nice=20:20", "Some(Lower)"),
     ),
     (
-        "a child that inherits the policy of a slot is lowered",
+        "a child that inherits the policy of a slot is lowered (raised limits)",
         || as_user("--rtprio=4:4", "Some(Raise)"),
     ),
     ("the keeper goes on under another guardian", guardian_dies),

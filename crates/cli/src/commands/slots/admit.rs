@@ -199,6 +199,9 @@ count = 2
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
             let mut bytes = GOOD.as_bytes().to_vec();
             for _ in 0..1 + below(&mut rng, 4) {
+                if bytes.is_empty() {
+                    break;
+                }
                 let place = below(&mut rng, bytes.len() as u64) as usize;
                 match below(&mut rng, 3) {
                     0 => drop(bytes.remove(place)),

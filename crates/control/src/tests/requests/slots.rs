@@ -11,8 +11,11 @@ use prorata_protocol::slots::{
 use prorata_protocol::{Request, Response};
 
 use super::*;
+use prorata_core::ledger::Operation;
+
 use crate::journal::faults;
 use crate::slots::{Audience, News};
+use crate::state::Change;
 
 const SLOT_NS: u64 = 10_000_000;
 
@@ -466,4 +469,81 @@ fn a_policy_gives_tokens_once_within_its_most_also_after_a_crash() {
     };
     let message = world.slots_refused(0, long);
     assert!(message.contains("a policy of 1025 classes"), "{message}");
+}
+
+#[test]
+fn a_client_that_gave_its_tokens_away_makes_no_room_for_another() {
+    let mut world = World::of_root();
+    world.open();
+    let policy = Policy {
+        classes: vec![Class {
+            members: Members::Client("player".into()),
+            level: Level::Hard,
+            count: 4,
+            weight: 1,
+            most: 4,
+        }],
+    };
+    world.slots(0, SlotsRequest::Admit { policy });
+    for (round, pid) in [100, 101].into_iter().enumerate() {
+        world.register(ALICE, pid, "player");
+        let player = Peer { pid, ..user(ALICE) };
+        let donate = SlotsRequest::Donate {
+            to: AccountName::User("bob".into()),
+            level: Level::Hard,
+            count: 4,
+        };
+        let moved = if round == 0 { 4 } else { 0 };
+        let answer = world.ask_as(&player, Request::Slots(donate));
+        assert_eq!(answer, Response::Slots(SlotsAnswer::Donated { moved }));
+        let root = world.control.state.roots.last_key_value().unwrap().1[0];
+        world.engine.end(root);
+        world.control.remove_exited();
+    }
+    let tokens = world.tokens(BOB, SlotsRequest::Tokens { account: None });
+    assert_eq!(free_of(&tokens, Level::Hard), (4, 0));
+}
+
+#[test]
+fn claims_for_a_client_that_ended_meanwhile_are_gone() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "encoder");
+    world.open();
+    // The owner is the user: the asker is no client.
+    world.claim(ALICE, vec![slot(3, "encoder", Level::BestEffort)]);
+    let client = *world.control.state.roots.first_key_value().unwrap().0;
+    world.control = control(world.directory.path(), FakeHost::new(0), &world.engine);
+    let destroy = Operation::DestroyClient { client };
+    world.control.happened(&[Change::Ledger(destroy)]);
+    world.control.open_slots_again();
+    let open = world.control.slots.open.as_ref().unwrap();
+    assert_eq!(open.table().table().claimed(), 0);
+}
+
+#[test]
+fn a_claim_that_expired_meanwhile_takes_no_token_from_one_that_lasts() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "encoder");
+    world.open();
+    world.give("alice", Level::Hard, 1);
+    let until = SlotRequest {
+        expires_ns: Some(15_000_000_000),
+        ..slot(3, "encoder", Level::Hard)
+    };
+    assert_eq!(world.claim(ALICE, vec![until]).0, [cell(3)]);
+    world.now_ns.set(16_000_000_000);
+    world.crash();
+    assert_eq!(
+        world.claim(ALICE, vec![slot(7, "encoder", Level::Hard)]).0,
+        [cell(7)]
+    );
+    world.crash();
+    let open = world.control.slots.open.as_ref().unwrap();
+    let claims: Vec<Cell> = open
+        .table()
+        .table()
+        .claims()
+        .map(|(cell, _)| cell)
+        .collect();
+    assert_eq!(claims, [cell(7)]);
 }
