@@ -49,7 +49,7 @@ const COMMANDS: [&str; 38] = [
 ];
 
 /// Subcommands of other commands.
-const COMMANDS_BELOW: [&str; 19] = [
+const COMMANDS_BELOW: [&str; 20] = [
     "slots-open",
     "slots-close",
     "slots-show",
@@ -60,6 +60,7 @@ const COMMANDS_BELOW: [&str; 19] = [
     "slots-donate",
     "slots-run",
     "slots-reserve",
+    "slots-admit",
     "slots-check",
     "slots-plan",
     "vm-run",

@@ -1,5 +1,6 @@
 //! What requests about the timetable name, and which of them are the administrator's.
 
+use prorata_core::ids::ClientId;
 use prorata_core::slots::Mode;
 use prorata_core::slots::admission::CLASSES;
 use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, VECTOR};
@@ -10,10 +11,13 @@ use super::Decoder;
 use crate::refusal::Refusal;
 use crate::slots::{Call, SlotsCall, Wanted};
 
+/// How far up an asker's client is looked for.
+const MOST_ANCESTORS: usize = 32;
+
 impl Decoder<'_> {
     pub(super) fn slots(&self, request: &SlotsRequest) -> Result<SlotsCall, Refusal> {
         let call = self.slots_call(request)?;
-        let client = self.view.engine.find(self.asker_pid);
+        let client = self.client_of_asker();
         let user = self.who.uid;
         Ok(SlotsCall {
             caller: Caller {
@@ -27,6 +31,23 @@ impl Decoder<'_> {
                 .and_then(|client| self.ledger().client(client))
                 .map(|client| client.name.to_owned()),
         })
+    }
+
+    /// The client to which the asker belongs: an engine may not have noticed a young process yet, but
+    /// knows its parents.
+    fn client_of_asker(&self) -> Option<ClientId> {
+        let mut pid = self.asker_pid;
+        for _ in 0..MOST_ANCESTORS {
+            if let Some(client) = self.view.engine.find(pid) {
+                return Some(client);
+            }
+            let process = self.view.host.process(pid)?;
+            if process.uid != self.who.uid || process.parent == 0 {
+                return None;
+            }
+            pid = process.parent;
+        }
+        None
     }
 
     fn slots_call(&self, request: &SlotsRequest) -> Result<Call, Refusal> {
