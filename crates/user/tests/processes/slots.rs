@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prorata_core::ids::ClientId;
 use prorata_core::slots::claim::Schedulee;
@@ -118,6 +118,21 @@ fn shares(seconds: u64, clocks_ns: impl Fn() -> Vec<u64>) -> Vec<u64> {
     used.iter().map(|used| used * 100 / all).collect()
 }
 
+/// What each used, in percent of the time that passed: programs outside take of the free slots, and
+/// not of those of raised schedulees.
+fn parts_of_time(seconds: u64, clocks_ns: impl Fn() -> Vec<u64>) -> Vec<u64> {
+    let clocks = || (clocks_ns(), Instant::now());
+    let (before, begun) = support::at_once(clocks);
+    sleep(Duration::from_secs(seconds));
+    let (after, ended) = support::at_once(clocks);
+    let passed_ns = (ended - begun).as_nanos() as u64;
+    let used = after
+        .iter()
+        .zip(before)
+        .map(|(after, before)| after - before);
+    used.map(|used_ns| used_ns * 100 / passed_ns).collect()
+}
+
 fn start(world: &World, bulletin: &Bulletin) {
     let mechanism = world.engine().set_timetable(Some(bulletin.reader()));
     assert_eq!(
@@ -134,7 +149,7 @@ fn alternation() {
     bulletin.claim(0, 2..9, process(hogs[1].pid()));
     start(&world, &bulletin);
     sleep(Duration::from_millis(300));
-    let shares = shares(4, || hogs.iter().map(Program::cpu_ns).collect());
+    let shares = parts_of_time(4, || hogs.iter().map(Program::cpu_ns).collect());
     // Seven of ten slots; in the free ones the other one is due.
     assert!((60..=78).contains(&shares[1]), "{shares:?}");
     let report = world.engine().slot_report().expect("it is enforced");
@@ -158,7 +173,7 @@ fn free_slots() {
     bulletin.claim(0, 0..5, process(hogs[0].pid()));
     start(&world, &bulletin);
     sleep(Duration::from_millis(300));
-    let shares = shares(4, || hogs.iter().map(Program::cpu_ns).collect());
+    let shares = parts_of_time(4, || hogs.iter().map(Program::cpu_ns).collect());
     assert!((45..=60).contains(&shares[0]), "{shares:?}");
     // The others share the rest by their tickets.
     assert!(shares[2] > 2 * shares[1], "{shares:?}");
