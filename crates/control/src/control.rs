@@ -133,8 +133,7 @@ impl Control {
         if changes.is_empty() {
             return Ok(Outcome::Done);
         }
-        self.journal.append(changes, &self.state)?;
-        let outcomes = self.carry_out(changes);
+        let outcomes = self.keep(changes)?;
         for change in changes {
             match change {
                 Change::Roots { client, roots } => self
@@ -149,6 +148,12 @@ impl Control {
         }
         self.engine.nudge();
         Ok(last(&outcomes))
+    }
+
+    /// Makes changes once the journal has them. Returns the outcomes of the operations.
+    pub(crate) fn keep(&mut self, changes: &[Change]) -> Result<Vec<Outcome>, Refusal> {
+        self.journal.append(changes, &self.state)?;
+        Ok(self.carry_out(changes))
     }
 
     /// Hands a new client's process to the engine. The engine refuses a process
@@ -282,7 +287,7 @@ impl Control {
     /// suspension with the answer, of which it is a part.
     ///
     /// Returns the outcomes of the operations.
-    pub(crate) fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
+    fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for change in changes {
             if let Change::Ledger(Operation::DestroyClient { client }) = change {

@@ -11,7 +11,7 @@ use prorata_sim::{Machine, Measures, Observer, report};
 
 const MS: u64 = 1_000_000;
 
-/// Who ran on each CPU: from when to when, in ms, the CPU and the client.
+/// The turns on each CPU: from when to when, in ms, the CPU and the client.
 #[derive(Default)]
 struct Runs(Vec<(u64, u64, u32, String)>);
 
@@ -337,7 +337,7 @@ assert = [
     );
 }
 
-/// Who frees all slots waits at most a period and two quanta longer than without them.
+/// A client that frees all slots waits at most a period and two quanta longer than without them.
 #[test]
 fn the_next_turn_after_freeing_comes_soon() {
     let (_, runs, _) = judged(

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use prorata_core::slots::claim::VECTOR;
 use prorata_core::slots::geometry::Cell;
 use prorata_core::slots::level::Level;
-use prorata_core::slots::place::View;
 use prorata_protocol::SlotsWatch;
 use prorata_protocol::slots::{Ended, Runs, SlotRequest, SlotsNews};
 
@@ -42,16 +41,22 @@ impl<S: Scheduler> Claimant<S> {
             level,
             held: BTreeSet::new(),
         };
-        match claimant.claim_planned(|scheduler, _, view| scheduler.plan(view))? {
-            Some(claimed) => claimant.held.extend(claimed),
-            None => {
-                return Err(SlotsError::NoRoom {
-                    wanted: claimant.scheduler.wish(),
-                    fix: "ask for less, or look who has the slots by `prorata slots show`",
-                });
-            }
-        }
+        claimant.claim_plan()?;
         Ok(claimant)
+    }
+
+    fn claim_plan(&mut self) -> Result<(), SlotsError> {
+        let (scheduler, runs, level) = (&mut self.scheduler, &self.runs, self.level);
+        let claimed = self.slots.claim_planned(level, |view| {
+            let cells = scheduler.plan(view)?.into_iter();
+            Some(cells.map(|cell| request(cell, runs, level)).collect())
+        })?;
+        let claimed = claimed.ok_or_else(|| SlotsError::NoRoom {
+            wanted: self.scheduler.wish(),
+            fix: "ask for less, or look who has the slots by `prorata slots show`",
+        })?;
+        self.held.extend(claimed);
+        Ok(())
     }
 
     /// The slots that it has.
@@ -150,37 +155,23 @@ impl<S: Scheduler> Claimant<S> {
     /// Claims slots in vectors that the daemon takes; what others had first is left to them.
     fn claim(&mut self, cells: Vec<Cell>) -> Result<(), SlotsError> {
         for cells in cells.chunks(VECTOR) {
-            let requests = cells.iter().map(|&cell| self.request(cell)).collect();
-            self.held.extend(self.slots.claim(requests)?.claimed);
+            let requests = cells
+                .iter()
+                .map(|&cell| request(cell, &self.runs, self.level));
+            let claimed = self.slots.claim(requests.collect())?.claimed;
+            self.held.extend(claimed);
         }
         Ok(())
     }
+}
 
-    fn claim_planned(
-        &mut self,
-        plan: impl Fn(&mut S, &[Cell], &View) -> Option<Vec<Cell>>,
-    ) -> Result<Option<Vec<Cell>>, SlotsError> {
-        let (scheduler, runs, level) = (&mut self.scheduler, &self.runs, self.level);
-        let held: Vec<Cell> = self.held.iter().copied().collect();
-        self.slots.claim_planned(level, |view| {
-            let cells = plan(scheduler, &held, view)?;
-            let request = |cell| SlotRequest {
-                cell,
-                runs: runs.clone(),
-                level,
-                expires_ns: None,
-            };
-            Some(cells.into_iter().map(request).collect())
-        })
-    }
-
-    fn request(&self, cell: Cell) -> SlotRequest {
-        SlotRequest {
-            cell,
-            runs: self.runs.clone(),
-            level: self.level,
-            expires_ns: None,
-        }
+/// A claim without end.
+fn request(cell: Cell, runs: &Runs, level: Level) -> SlotRequest {
+    SlotRequest {
+        cell,
+        runs: runs.clone(),
+        level,
+        expires_ns: None,
     }
 }
 

@@ -239,18 +239,10 @@ fn restore_policies(
     known: &Known,
     of_process: Policy,
 ) -> rustix::io::Result<bool> {
-    for_all_threads(pid, |tid| {
-        let now = Policy::of(tid)?;
-        if !now.is_idle() {
-            return Ok(false);
-        }
+    let demoted = |tid| Ok(Some(Policy::of(tid)?).filter(|now| now.is_idle()));
+    replace_policies(process, pid, demoted, |tid| {
         let own = known.policy(pid, tid, of_process);
-        if own.is_idle() {
-            return Ok(false);
-        }
-        Target { process, pid, tid }
-            .set_policy(now, own)
-            .map(|()| true)
+        (!own.is_idle()).then_some(own)
     })
 }
 
@@ -262,15 +254,30 @@ fn lower_heirs(
     known: &Known,
     of_process: Policy,
 ) -> rustix::io::Result<bool> {
-    for_all_threads(pid, |tid| {
+    let raised = |tid| {
         let (now, priority) = priority::of(tid)?;
-        if !Raise::is_of_slot(now, priority) {
-            return Ok(false);
-        }
+        Ok(Raise::is_of_slot(now, priority).then_some(now))
+    };
+    replace_policies(process, pid, raised, |tid| {
         let own = known.policy(pid, tid, of_process);
-        if own.is_real_time() {
+        (!own.is_real_time()).then_some(own)
+    })
+}
+
+/// Replaces the policies of threads that `imposed` names by what `own` gives, if it gives one.
+fn replace_policies(
+    process: &Handle,
+    pid: u32,
+    imposed: impl Fn(u32) -> std::io::Result<Option<Policy>>,
+    own: impl Fn(u32) -> Option<Policy>,
+) -> rustix::io::Result<bool> {
+    for_all_threads(pid, |tid| {
+        let Some(now) = imposed(tid)? else {
             return Ok(false);
-        }
+        };
+        let Some(own) = own(tid) else {
+            return Ok(false);
+        };
         Target { process, pid, tid }
             .set_policy(now, own)
             .map(|()| true)

@@ -80,7 +80,7 @@ pub enum SlotsCommand {
     ///
     /// Makes the claims of a file in an empty table: higher levels first; within a level named slots
     /// first, then the others in the file's order. For each claim that finds no place, prints a
-    /// counterexample: the slot or the window, its CPU, and who has it. Prints the slots, the longest
+    /// counterexample: the slot or the window, its CPU, and the claim that has it. Prints the slots, the longest
     /// blackout and the CPU of each claim, the use of each CPU, and whether less than one slot in ten
     /// is reserved. docs/SLOTS.md describes the file.
     ///

@@ -11,7 +11,7 @@ pub(crate) struct KeptTable {
     /// The CPU of each row.
     pub cpus: Vec<u32>,
     pub image: Image,
-    /// Who gets tokens unasked.
+    /// The classes of clients that get tokens unasked.
     #[serde(default)]
     pub policy: Policy,
     /// What was given under that policy.

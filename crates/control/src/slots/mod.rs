@@ -1,4 +1,4 @@
-//! The timetable: who may ask for what, what is kept, and what readers see (2005, 2.1 to 2.5).
+//! The timetable: the calls of users, the journal's part, and the readers' file (2005, 2.1 to 2.5).
 //!
 //! ```text
 //!   call -> decided on a draft -> journal -> table -> public file -> engine, programs

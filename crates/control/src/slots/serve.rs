@@ -18,7 +18,7 @@ use prorata_protocol::slots::{
 use super::call::{Call, SlotsCall};
 use super::kept::KeptTable;
 use super::news::{Audience, News};
-use super::open::{Done, Ends, OpenTable};
+use super::open::{Done, Draft, Ends, OpenTable};
 use crate::control::Control;
 use crate::refusal::Refusal;
 use crate::state::Change;
@@ -43,9 +43,7 @@ impl Control {
             }
             Call::Admit { ref policy } => {
                 self.slots_report()?;
-                let changes = [Change::Admission(policy.clone())];
-                self.journal.append(&changes, &self.state)?;
-                self.carry_out(&changes);
+                self.keep(&[Change::Admission(policy.clone())])?;
                 Ok(SlotsAnswer::Admitted)
             }
             Call::Status | Call::Watch { .. } => self.slots_report(),
@@ -58,20 +56,29 @@ impl Control {
         let now_ns = self.host.now_ns();
         let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
         let kept = self.state.timetable.as_ref().ok_or(Refusal::NoTimetable)?;
-        let (done, ends) = if call.call.may_last() {
-            let mut draft = open.decide(call, &kept.image, now_ns)?;
-            if !draft.deeds.is_empty() {
-                let changes = [Change::Slots(std::mem::take(&mut draft.deeds))];
-                self.journal.append(&changes, &self.state)?;
-                self.carry_out(&changes);
-            }
-            let open = self.slots.open.as_mut().expect("it is open");
-            open.commit(draft, self.host.now_ns())
+        let done = if call.call.may_last() {
+            let draft = open.decide(call, &kept.image, now_ns)?;
+            self.make_last(draft, None)?
         } else {
-            open.call(call, now_ns)?
+            let (done, ends) = open.call(call, now_ns)?;
+            self.tell_ends(ends);
+            done
         };
-        self.tell_ends(ends);
         Ok(self.answer_slots(done))
+    }
+
+    /// Keeps what a draft decides, with another change, and makes it known.
+    fn make_last(&mut self, mut draft: Draft, beside: Option<Change>) -> Result<Done, Refusal> {
+        let deeds = std::mem::take(&mut draft.deeds);
+        let deeds = (!deeds.is_empty()).then_some(Change::Slots(deeds));
+        let changes: Vec<Change> = deeds.into_iter().chain(beside).collect();
+        if !changes.is_empty() {
+            self.keep(&changes)?;
+        }
+        let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
+        let (done, ends) = open.commit(draft, self.host.now_ns());
+        self.tell_ends(ends);
+        Ok(done)
     }
 
     /// Gives the caller the tokens that the policy has for it, if it has not got them yet.
@@ -92,17 +99,9 @@ impl Control {
         }
         let now_ns = self.host.now_ns();
         let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
-        let mut draft = open.decide_grants(&grants, &kept.image, now_ns)?;
-        let changes = [
-            Change::Slots(std::mem::take(&mut draft.deeds)),
-            Change::Granted(grants),
-        ];
-        self.journal.append(&changes, &self.state)?;
-        self.carry_out(&changes);
-        let open = self.slots.open.as_mut().expect("it is open");
-        let (_, ends) = open.commit(draft, self.host.now_ns());
-        self.tell_ends(ends);
-        Ok(())
+        let draft = open.decide_grants(&grants, &kept.image, now_ns)?;
+        self.make_last(draft, Some(Change::Granted(grants)))
+            .map(drop)
     }
 
     /// Opens a table, or gives the open one another shape while nothing is claimed.
@@ -142,10 +141,7 @@ impl Control {
     }
 
     fn commit_timetable(&mut self, kept: Option<Box<KeptTable>>) -> Result<(), Refusal> {
-        let changes = [Change::Timetable(kept)];
-        self.journal.append(&changes, &self.state)?;
-        self.carry_out(&changes);
-        Ok(())
+        self.keep(&[Change::Timetable(kept)]).map(drop)
     }
 
     /// Puts an open table in the place of any other, and tells the engine.

@@ -1,7 +1,7 @@
 //! Service in slots of a timetable (2005), and what it costs in tickets.
 //!
 //! Tokens pay for a slot; tickets do not. Yet slot time is charged to the schedulee's client like
-//! any other (2005, 3.2: who runs in slots is less likely to run in empty ones), so that the
+//! any other (2005, 3.2: a client that runs in slots is less likely to run in empty ones), so that the
 //! timetable moves service in time and nobody's share. The charge ends where the client would be
 //! further ahead of the global pass than one period of the table and two quanta: what it uses
 //! beyond that is outside the economy. Neither the client's pass moves then, nor the global pass,

@@ -1,4 +1,4 @@
-//! Who gets tokens without an administrator's call: a policy of classes (2005, 2.4.1).
+//! Tokens without an administrator's call: a policy of classes (2005, 2.4.1).
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -15,7 +15,7 @@ pub const CLASSES: usize = 1_024;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Members {
-    /// All programs of a user, who gets the tokens.
+    /// All programs of a user; the user gets the tokens.
     User(u32),
     /// All users of a group, each of whom gets the tokens.
     Group(u32),

@@ -17,7 +17,7 @@ impl Timetable {
         self.table().schedulees.get(word.schedulee)
     }
 
-    /// The user who claimed that slot, for a schedulee of which user whatever.
+    /// The user that claimed that slot, whichever user the schedulee belongs to.
     pub fn claimant_at(&self, row: u32, tick: Tick) -> Option<u32> {
         self.at(row, tick)?;
         let column = self.geometry().column(tick);

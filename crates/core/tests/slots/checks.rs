@@ -92,7 +92,7 @@ fn is_before(claimants: &[Claimant], first: usize, second: usize) -> bool {
     key(first) < key(second)
 }
 
-/// Who has each tick's slot of a row.
+/// The claimant that has each tick's slot of a row.
 pub(crate) struct Ticks<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) columns: u32,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{Context, Result};
 use crate::finding::Findings;
 
-/// Who has claimed what, and what ran.
+/// The claims of each client, and the turns that followed.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SlotStages {

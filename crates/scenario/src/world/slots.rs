@@ -14,7 +14,7 @@ use prorata_core::slots::timetable::{Claimed, Timetable};
 
 use crate::plan::SlotDeed;
 
-/// Who sets tokens and reserves slots.
+/// The administrator, for tokens and reservations.
 const ADMINISTRATOR: Caller = Caller {
     owner: Owner {
         user: 0,

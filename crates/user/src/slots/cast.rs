@@ -322,7 +322,7 @@ fn members(tree: &Tree, part: Part, raises: bool, most: usize) -> Vec<Member> {
 /// The processes that give way to schedulees of other clients.
 fn rivals(tree: &Tree, mechanism: SlotMechanism) -> Vec<Member> {
     let gives_way = |client: &&Client| {
-        // What nobody named is never stopped.
+        // A client that gives way is never stopped.
         !(client.suspended || client.gives_way && mechanism == SlotMechanism::Stop)
     };
     let returns = |process: &&Process| {

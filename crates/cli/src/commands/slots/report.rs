@@ -279,7 +279,7 @@ fn examples(claims: &Claims, counterexample: &Counterexample) -> Vec<Example> {
     vec![example]
 }
 
-/// One sentence: who, what it wants, and where it cannot be had.
+/// One sentence: the claimant, its wish, and the place where that fails.
 fn message(claims: &Claims, conflict: &Conflict) -> String {
     let by = &claims.names[conflict.claimant];
     let wish = &claims.claimants[conflict.claimant].wish;

@@ -53,7 +53,7 @@ pub enum Wish {
     BestEffort(u32),
 }
 
-/// Who claims, and with which tokens.
+/// A claimant, and the level of its tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claimant {
     /// The level of the claim.
@@ -65,7 +65,7 @@ pub struct Claimant {
 /// Claimants are named by their places in the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// Who does not get what it wants.
+    /// The claimant that does not get what it wants.
     pub claimant: usize,
     /// Where.
     pub counterexample: Counterexample,
@@ -80,7 +80,7 @@ pub enum Counterexample {
     Taken {
         /// The slot.
         cell: Cell,
-        /// Who has it; the claimant itself if it names a slot twice.
+        /// The claimant that has it; the refused one itself if it names a slot twice.
         by: usize,
     },
     /// A claim of the slot would leave too few unclaimed.
@@ -100,7 +100,7 @@ pub enum Counterexample {
         column: u32,
         /// How many it has.
         open: u32,
-        /// Who has the others.
+        /// The claimants that have the others.
         held_by: Vec<usize>,
     },
     /// No run of open slots is long enough.
@@ -126,7 +126,7 @@ pub struct Window {
     pub row: u32,
     /// The window. For an event-driven claim it begins with the slot in which it wakes.
     pub lack: Lack,
-    /// Who has slots there.
+    /// The claimants that have slots there.
     pub held_by: Vec<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Outcome {
         }
     }
 
-    /// Who has a cell.
+    /// The claimant that has a cell.
     pub fn holder(&self, cell: Cell) -> Option<usize> {
         self.holders.get(self.index(cell)).copied().flatten()
     }
@@ -201,7 +201,7 @@ impl Outcome {
         gaps.max()
     }
 
-    /// Who has slots of a row among columns.
+    /// The claimants that have slots of a row among columns.
     fn held_among(&self, row: u32, columns: impl Iterator<Item = u32>) -> Vec<usize> {
         let cells = columns.map(|column| Cell { row, column });
         distinct(cells.filter_map(|cell| self.holder(cell)))
