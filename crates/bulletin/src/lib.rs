@@ -14,9 +14,11 @@
 
 mod layout;
 mod memory;
+mod owners;
 mod reader;
 mod writer;
 
 pub use layout::{FILE_NAME, VERSION};
+pub use owners::{Owners, Part};
 pub use reader::{BulletinError, PublicClaim, Reader, Snapshot, now_ns};
 pub use writer::Writer;

@@ -188,6 +188,22 @@ impl Reader {
         self.schedulee(word.schedulee)
     }
 
+    /// From which tick on the last published change is in force, and what each cell holds from then on,
+    /// row by row: the word and its schedulee. The daemon may publish another change meanwhile:
+    /// [`Reader::sequence`] tells.
+    pub fn published(&self) -> (Tick, Vec<Option<(Word, Schedulee)>>) {
+        let switch = self.memory.header().switch.load(Acquire);
+        let (from, buffer) = (switch >> 1, (switch & 1) as usize);
+        let words = self
+            .memory
+            .words(&self.layout, buffer, self.geometry.cells());
+        let read = |word: &std::sync::atomic::AtomicU64| {
+            let word = Word::unpack(word.load(Acquire))?;
+            Some((word, self.schedulee(word.schedulee)?))
+        };
+        (from, words.iter().map(read).collect())
+    }
+
     /// The first tick at or after `tick` in whose slot the row has a claim, which may expire before.
     ///
     /// Cost: a look-up each unclaimed slot on the way, a period and two at most.

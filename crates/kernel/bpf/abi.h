@@ -74,11 +74,37 @@
 #define LINES	  65536
 /* The queue of early tasks, see early.bpf.h. */
 #define EARLY 4097
+/* In records of picks: the timetable decided, and no queue was looked at. */
+#define BY_CLAIM 4098
 /* SET_ASIDE plus a limit's place is the queue of bound tasks whose client pauses. */
 #define SET_ASIDE 8192
 
 /* Places for limits, see limits.bpf.h. Place 0 stands for none. */
 #define LIMITS 1024
+
+/*
+ * The timetable (2005, 2.1) is a map of 64-bit words: these, the row of each CPU, the words of all
+ * cells twice (word.h), the schedulees by number, and a tally of each row. See timetable.bpf.h.
+ */
+#define TABLE_EPOCH	 0
+#define TABLE_SLOT_NS	 1
+#define TABLE_COLUMNS	 2
+/* Rows times columns. */
+#define TABLE_CELLS	 3
+/* `from << 1 | buffer`: the buffer in force from that tick on, and the other one before. */
+#define TABLE_SWITCH	 4
+#define TABLE_SCHEDULEES 5
+/* One more than the row of a CPU; 0 if the table does not have the CPU. */
+#define TABLE_ROWS	 8
+#define TABLE_CELLS_FROM (TABLE_ROWS + MAX_CPUS)
+
+/* The most schedulees. Number 0 stands for none. */
+#define SCHEDULEES 65536
+
+/* The tally of a row: see `enum tally`, and then its histogram of lateness (histogram.h). */
+#define TALLY_WORDS	 1024
+#define TALLY_HISTOGRAM	 8
+#define LATENESS_BUCKETS 896
 
 /*
  * A ticket in a list of those that fund one node. The index of the first ticket names
@@ -206,7 +232,8 @@ struct rights {
 	s64 niced_by;
 	/* The factor of that, 0 before any. */
 	u32 nice_factor;
-	u32 unused;
+	/* The task that came to the node's place in a queue last. It may have left since. */
+	u32 representative;
 };
 
 _Static_assert(sizeof(struct rights) == 368, "src/scheduler/loaded.rs reads these bytes");
@@ -258,6 +285,40 @@ struct limit_request {
 
 _Static_assert(sizeof(struct limit_request) == 16, "src/scheduler/limits.rs writes these bytes");
 
+/* Counters in the tally of a row. */
+enum tally {
+	/* Claimed slots whose beginning the CPU saw. */
+	TALLY_BEGUN,
+	/* Claimed slots that it did not see. */
+	TALLY_MISSED,
+	/* Slots in which the schedulee ran. */
+	TALLY_RAN,
+	/* Slots in which the schedulee did not run, nor want to at the end. */
+	TALLY_IDLE,
+	/* Slots in which the schedulee did not run, and wanted to at the end. */
+	TALLY_LOST,
+	/* For how long schedulees that ran in their slots were interrupted by tasks of other classes. */
+	TALLY_STOLEN_NS,
+	TALLY_LATEST_NS,
+};
+
+/* The bit of `number` that tells a gift. */
+#define SCHEDULEE_IS_GIFT (1U << 31)
+
+/* A request to name a schedulee, see requests.bpf.h. */
+struct schedulee_request {
+	/* With SCHEDULEE_IS_GIFT. */
+	u32 number;
+	/* enum schedulee_kind */
+	u32 kind;
+	/* A node, or a process or thread as the loader knows it. */
+	u32 id;
+	/* When the process or thread began, in hundredths of a second since boot. */
+	u32 started;
+};
+
+_Static_assert(sizeof(struct schedulee_request) == 16, "src/scheduler/slots.rs writes these bytes");
+
 /* What a record of the trace tells, see trace.bpf.h. Clients are nodes. */
 enum decision_kind {
 	/* A client that competed before competes again, from this pass on. */
@@ -301,6 +362,14 @@ enum decision_kind {
 	LIMIT_RESUMES,
 	/* A task of a pausing client is about to run all the same, see held.bpf.h. */
 	LIMIT_SPARES,
+	/*
+	 * A CPU looks at the timetable: in `queue` is its row, in `key` the word that it found, in `early` the
+	 * tick, in `service_ns` how long ago the tick began, and in `node` or `tid` the schedulee, if that is
+	 * a client or a thread.
+	 */
+	SLOT_LOOKS,
+	/* A schedulee gets the CPU of its slot (claim.bpf.h). It waits nowhere else any more. */
+	SLOT_TAKES,
 };
 
 struct decision {

@@ -12,7 +12,9 @@
 #undef SCX_DSQ_LOCAL
 #undef SCX_DSQ_LOCAL_ON
 #undef SCX_TASK_QUEUED
+#undef SCX_DSQ_FLAG_BUILTIN
 #define DSQ_LOCAL    bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+#define DSQ_BUILT_IN bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_FLAG_BUILTIN)
 #define DSQ_LOCAL_ON bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL_ON)
 
 #undef SCX_KICK_PREEMPT
@@ -20,6 +22,7 @@
 #undef SCX_ENQ_WAKEUP
 #undef SCX_ENQ_HEAD
 #undef SCX_ENQ_LAST
+#undef SCX_ENQ_PREEMPT
 #undef SCX_WAKE_TTWU
 #undef SCX_WAKE_SYNC
 #define KICK_PREEMPT bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT)
@@ -27,6 +30,7 @@
 #define ENQ_WAKEUP   bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
 #define ENQ_HEAD     bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD)
 #define ENQ_LAST     bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_LAST)
+#define ENQ_PREEMPT  bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_PREEMPT)
 #define WAKE_TTWU    bpf_core_enum_value(enum scx_wake_flags, SCX_WAKE_TTWU)
 #define WAKE_SYNC    bpf_core_enum_value(enum scx_wake_flags, SCX_WAKE_SYNC)
 #define TASK_QUEUED  bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)

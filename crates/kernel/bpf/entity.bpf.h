@@ -285,20 +285,20 @@ static void note_bound(const struct entity *entity)
 }
 
 /*
- * A task of the entity has used service with which the present pass has moved. An early task
- * won by another order than that of passes.
+ * A task of the entity has used service with which the present pass has moved. An early task, and one in
+ * its slot, won by another order than that of passes.
  */
-static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool early)
+static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool out_of_order)
 {
 	u64 from = present_at(entity->home);
 
 	/* It won with this pass. */
 	if (entity->home) {
-		if (!early)
+		if (!out_of_order)
 			note_winner(entity->home, entity->pass);
 		settle(entity);
 	}
-	if (!early && (!entity->home || lottery))
+	if (!out_of_order && (!entity->home || lottery))
 		follow_winner(entity->pass);
 	/* As in the core, the next wait of a lottery begins at the present pass. */
 	if (lottery && before(entity->pass, from))

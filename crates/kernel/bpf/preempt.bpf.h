@@ -41,12 +41,14 @@ static bool *is_kicked_on(s32 cpu)
 }
 
 /*
- * Whether the running task is early and ends its turn for no other one. An early task runs for
+ * Whether the running task ends its turn for no other one: it has a slot, or is early. An early task runs for
  * a short time, and tasks that wake one another shall sleep in between: a task that never sleeps
  * is not early again. Only a task that may hold a lock of the kernel does not wait.
  */
 static bool is_left_alone(const struct task *running_task, const struct task *task)
 {
+	if (is_in_slot(running_task))
+		return true;
 	return is_early(running_task) &&
 	       (task->early >> (ARRIVAL_BITS + FRACTION_BITS) >= WAKE_USER ||
 		running_task->early >> (ARRIVAL_BITS + FRACTION_BITS) < WAKE_USER);

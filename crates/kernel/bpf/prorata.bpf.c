@@ -19,7 +19,8 @@
  * A change of tickets reorders waiting tasks (order.bpf.h). A task that wakes and received less
  * than it deserved goes before all that only compete (window.h, lead.bpf.h, early.bpf.h). In
  * abbreviated quanta a waking task may preempt a running one (preempt.bpf.h). A client that has
- * exhausted its allowance pauses (allowance.h, limits.bpf.h, held.bpf.h).
+ * exhausted its allowance pauses (allowance.h, limits.bpf.h, held.bpf.h). In a claimed slot of the
+ * timetable its schedulee precedes all others (timetable.bpf.h, boundary.bpf.h, claim.bpf.h).
  *
  *	a task wakes	select_cpu  on several CPUs it joins, and an idle one takes it at once
  *			enqueue	    it joins; it waits in the queue, in its node's line, or
@@ -42,11 +43,14 @@
 #include "window.h"
 #include "abi.h"
 #include "arithmetic.h"
+#include "word.h"
+#include "histogram.h"
 #include "settings.bpf.h"
 #include "pass.h"
 #include "rights.h"
 #include "nice.h"
 #include "feasible.h"
+#include "timetable.bpf.h"
 #include "trace.bpf.h"
 #include "home.bpf.h"
 #include "head.bpf.h"
@@ -61,6 +65,8 @@
 #include "held.bpf.h"
 #include "early.bpf.h"
 #include "order.bpf.h"
+#include "claim.bpf.h"
+#include "boundary.bpf.h"
 #include "preempt.bpf.h"
 #include "take.bpf.h"
 #include "cgroup.bpf.h"
@@ -91,6 +97,11 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	task = task_of(p);
 	if (task && pauses(node_at(task->assigned)) && !is_ending(p))
 		return prev_cpu;
+	if (has_claims && task) {
+		cpu = free_slot_for(p, task, false);
+		if (cpu >= 0)
+			return cpu;
+	}
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (abbreviated && task)
 		task->waker = wake_flags & WAKE_SYNC ? bpf_get_smp_processor_id() + 1 : 0;
@@ -117,6 +128,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	running_task = one_cpu ? running_beside(p) : NULL;
+	task->in_slot = NO_SLOT;
 	if (!task->competes) {
 		if (running_task)
 			dispense_turn(bpf_get_current_task_btf(), running_task, 0);
@@ -136,6 +148,17 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		}
 		trace_early(LIMIT_SPARES, p, task, 0);
+	}
+	if (has_claims) {
+		s32 slot_cpu = free_slot_for(p, task, false);
+
+		if (slot_cpu == cpu) {
+			run_in_slot(p, task, enq_flags);
+			return;
+		}
+		/* It looks once the task is in a queue. */
+		if (slot_cpu >= 0)
+			scx_bpf_kick_cpu(slot_cpu, KICK_PREEMPT);
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
@@ -191,6 +214,19 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		cease_to_be_early(task);
 	next_here.exists = false;
 	other = look_at_held && look_after_held(cpu);
+	/* Tasks that end, or waited too long, run in claimed slots, too. */
+	if (has_claims && !other) {
+		int by_claim = ask_timetable(prev, task, cpu, now);
+
+		if (by_claim == DECIDED) {
+			compared = false;
+			reconsidered = false;
+			*chosen_on(cpu) = true;
+			return;
+		}
+		if (by_claim == LEAVES)
+			held = true;
+	}
 	fill_vacancies();
 	reorder_if_due(task, now);
 	/* If the same task continues, `running` is not called. */
@@ -216,7 +252,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 
 			rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
 			rival.exists = !is_replaced && !overdue &&
-				       !(was_early && waits_for_its_node(task));
+				       !((was_early || is_in_slot(task)) && waits_for_its_node(task));
 		}
 		other = next_here.exists || take(cpu, &rival);
 		compared = other && is_queued;
@@ -234,22 +270,21 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		fill_vacancies();
 		return;
 	}
+	if (task)
+		task->in_slot = NO_SLOT;
 	if (task && is_bound(task) && is_idle_beside(cpu))
 		forgive_lead(&task->own);
 	scx_bpf_task_set_slice(prev, task ? slice_until(cpu, entity_of(task)) : quantum_ns);
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
 
-/*
- * The loader leaves this out on one CPU, unless quanta are abbreviated or decisions traced.
- */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
 	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 	bool looks = abbreviated && is_unseen(cpu);
 	struct task *task;
 
-	if (one_cpu && !traced && !looks)
+	if (one_cpu && !traced && !looks && !has_claims)
 		return;
 	if (abbreviated && !one_cpu)
 		*is_kicked_on(cpu) = false;
@@ -265,6 +300,8 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	/* Its client's pause began after it was taken, or it is spared (held.bpf.h). */
 	if (pausing && is_held(p, task))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+	if (has_claims)
+		begin_turn_in_slot(p, task, cpu);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace_pick(p, task);
@@ -280,7 +317,8 @@ void BPF_STRUCT_OPS(prorata_tick, struct task_struct *p)
 
 	if (!task || !task->competes)
 		return;
-	dispense_for(task, p->se.sum_exec_runtime);
+	if (!is_in_slot(task))
+		dispense_for(task, p->se.sum_exec_runtime);
 	if (pausing && is_held(p, task))
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
 }
@@ -297,6 +335,8 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 			leave(p, task);
 		} else if (pausing && is_held(p, task)) {
 			stop_held(p);
+		} else if (is_in_slot(task)) {
+			stop_in_slot(one_cpu ? 0 : scx_bpf_task_cpu(p));
 		}
 	}
 	/* It goes ahead of the next task: a task of another class interrupts its turn. */
@@ -442,6 +482,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 	if (timed) {
 		s32 error = create_alarm();
 
+		if (!error)
+			error = create_boundaries();
 		if (error)
 			return error;
 	}

@@ -82,6 +82,13 @@ static u32 queue_for(const struct task_struct *p, const struct task *task)
 	return is_bound(task) ? queue_at(task->own.home) : queue_of(scx_bpf_task_cpu(p));
 }
 
+/* A task waits in a queue: for its node, unless it is bound. */
+static void note_representative(const struct task_struct *p, const struct task *task)
+{
+	if (timed && !is_bound(task))
+		node_at(task->node)->representative = p->pid;
+}
+
 /*
  * Moves a waiting task to its place, in a loop over its queue. The pass follows the move: a
  * CPU that sees the pass finds the task in its new place, or fails to take it from the old
@@ -98,6 +105,7 @@ static __always_inline bool put_in_place(struct bpf_iter_scx_dsq *waiting, struc
 		return false;
 	}
 	task->queued_pass = pass;
+	note_representative(p, task);
 	return true;
 }
 
@@ -122,8 +130,12 @@ static u64 overdue_look_at[MAX_CPUS];
 /* For how long a task has waited for a CPU. Below zero if the clocks of CPUs differ. */
 static s64 has_waited(const struct task_struct *p, const struct task *task, u64 now)
 {
-	u64 since = task ? task->waits_since : p->sched_info.last_queued;
+	u64 since = p->sched_info.last_queued;
 
+	/* Else one instruction would read both fields, through two kinds of pointers. */
+	barrier_var(since);
+	if (task)
+		since = task->waits_since;
 	return since ? now - since : 0;
 }
 
@@ -167,6 +179,7 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 slice, u
 	u64 pass = pass_for(task), key = place_of(task, pass);
 
 	task->queued_pass = pass;
+	note_representative(p, task);
 	trace_wait(p, task, queue, key);
 	note_key(queue, key);
 	note_use(&queue_in_use);

@@ -119,6 +119,47 @@ int take_back(struct change_request *request)
 	return 0;
 }
 
+/* Names a schedulee of the open timetable by its number, see timetable.bpf.h. */
+SEC("syscall")
+int name_schedulee(struct schedulee_request *request)
+{
+	u32 number = request->number & ~SCHEDULEE_IS_GIFT, id = request->id, from;
+	u64 gift = request->number & SCHEDULEE_IS_GIFT ? GIFT : 0, *what, *started;
+	struct task_struct *p;
+	bool same;
+
+	if (request->kind > CLIENT) {
+		p = bpf_task_from_vpid(id);
+		if (!p)
+			return -ESRCH;
+		same = started_at(p) == request->started;
+		id = request->kind == PROCESS ? p->tgid : p->pid;
+		bpf_task_release(p);
+		if (!same)
+			return -ESRCH;
+	}
+	from = schedulee_from(number);
+	what = table_word(from);
+	started = table_word(from + 1);
+	if (!what || !started)
+		return -ERANGE;
+	*started = request->started;
+	*what = (u64)request->kind << 33 | gift | id;
+	return 0;
+}
+
+/* This CPU looks at its row of the timetable now. The loader runs it on that CPU. */
+SEC("syscall")
+int look_at_row(struct change_request *request)
+{
+	u32 key = bpf_get_smp_processor_id();
+	struct boundary_alarm *alarm = bpf_map_lookup_elem(&boundaries, &key);
+
+	if (!timed || !alarm)
+		return -EOPNOTSUPP;
+	return bpf_timer_start(&alarm->timer, 0, BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
+}
+
 /* Finds the node of a task. */
 SEC("syscall")
 int find(struct change_request *request)

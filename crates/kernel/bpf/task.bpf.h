@@ -71,6 +71,8 @@ struct task {
 	bool given;
 	/* Whether it belongs to a node. */
 	bool present;
+	/* enum in_slot: whether it runs in a slot of the timetable (claim.bpf.h). */
+	u8 in_slot;
 };
 
 static bool is_bound(const struct task *task)
@@ -147,6 +149,18 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	if (p->policy == POLICY_IDLE)
 		return WEIGHT_OF_IDLE * TICKETS_A_WEIGHT;
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
+}
+
+/* Whether the timetable lets a task run, not the order of tasks. */
+static bool is_in_slot(const struct task *task)
+{
+	return had_slots && task->in_slot;
+}
+
+/* Whether a task runs by another order than that of passes and progress. */
+static bool is_out_of_order(const struct task *task)
+{
+	return is_early(task) || is_in_slot(task);
 }
 
 /* It describes tasks, and the functions below use it. */
@@ -278,7 +292,7 @@ static void dispense_for(struct task *task, u64 used_ns)
 	if (service_ns <= 0)
 		return;
 	task->dispensed_ns = used_ns;
-	if (!is_bound(task) && !is_early(task))
+	if (!is_bound(task) && !is_out_of_order(task))
 		follow_winner(node->client.pass);
 	dispense(service_ns);
 	if (node->limit && use_allowance(task->node, service_ns, scx_bpf_now()) && !one_cpu)
@@ -294,7 +308,9 @@ static void dispense_turn(const struct task_struct *p, struct task *task, s32 cp
 {
 	u64 uncounted_ns = scx_clock_task(cpu) - p->se.exec_start;
 
-	dispense_for(task, p->se.sum_exec_runtime + uncounted_ns);
+	/* How much of a slot is charged is found at its end. */
+	if (!is_in_slot(task))
+		dispense_for(task, p->se.sum_exec_runtime + uncounted_ns);
 	if (pauses(node_at(task->node)))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 }
@@ -367,7 +383,36 @@ static bool is_beside_representative(const struct task *task)
 {
 	const struct rights *node = node_at(task->node);
 
-	return one_cpu && hybrid && task->place != REPRESENTS && node->represented;
+	return one_cpu && (hybrid || had_slots) && task->place != REPRESENTS && node->represented;
+}
+
+/*
+ * A task used service in a slot. Returns what of it is charged (word.h). The rest is outside the economy:
+ * it counts as received, and for the client's limit.
+ */
+__noinline u64 charge_in_slot(struct task *task __arg_nonnull, u64 used_ns, u64 now)
+{
+	const struct entity *entity = entity_of(task);
+	struct rights *node = node_at(task->node);
+	u64 ahead = entity->pass - present_at(entity->home), charged_ns = 0, rest_ns;
+	/* What all CPUs do in that time, in parts that wait() takes whole. */
+	u64 furthest = wait(common, (period_ns + 2 * longest_quantum_ns) * online >> 16) << 16;
+
+	if (task->in_slot == OWN_SLOT)
+		charged_ns = charged_in_slot(used_ns, ahead, furthest, entity->worth);
+	rest_ns = used_ns - charged_ns;
+	if (!rest_ns)
+		return charged_ns;
+	task->dispensed_ns += rest_ns;
+	__sync_fetch_and_add(&node->account.received_ns, rest_ns);
+	__sync_fetch_and_add(&totals.charged_ns, rest_ns);
+	if (node->limit && use_allowance(task->node, rest_ns, now) && !one_cpu)
+		stop_others(task->node);
+	if (hybrid) {
+		advance_window(task, now);
+		receive(&task->window, rest_ns);
+	}
+	return charged_ns;
 }
 
 /* Charges a competing task for the CPU time that it used since the last charge. */
@@ -381,14 +426,16 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 	if (waits || !node_at(task->node)->has_line)
 		has_outdated_places = true;
 	task->charged_ns += service_ns;
+	if (is_in_slot(task))
+		service_ns = charge_in_slot(task, service_ns, now);
 	dispense_for(task, task->charged_ns);
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	if (!is_bound(task)) {
 		struct rights *node = node_at(task->node);
 
-		/* An early task did not win by its progress. */
-		if (!is_early(task) && before(node->progress, task->progress))
+		/* A task out of order did not win by its progress. */
+		if (!is_out_of_order(task) && before(node->progress, task->progress))
 			node->progress = task->progress;
 		task->progress += progress_of(service_ns, task->held);
 		if (!one_cpu)
@@ -403,7 +450,8 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 		receive(&task->window, service_ns);
 		task->lead_ns = risen(task->lead_ns, service_ns);
 	}
-	charge_entity(entity_of(task), p->pid, service_ns, is_early(task));
+	if (service_ns)
+		charge_entity(entity_of(task), p->pid, service_ns, is_out_of_order(task));
 	/*
 	 * The representative's worth remains what it was when that task came to its place.
 	 * Otherwise the pass could become less, and no CPU looks for a task before its place.

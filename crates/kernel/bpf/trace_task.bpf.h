@@ -75,7 +75,7 @@ static __always_inline void trace_pick(const struct task_struct *p, struct task 
 {
 	if (!traced)
 		return;
-	tell_of_task(DECISION_PICK, p->pid, task, 0, task->latest);
+	tell_of_task(DECISION_PICK, p->pid, task, is_in_slot(task) ? BY_CLAIM : 0, task->latest);
 	tell_state_if_asked();
 }
 

@@ -63,6 +63,17 @@ pub enum KernelError {
     )]
     NoTimer,
     #[error(
+        "this kernel has PREEMPT_RT, which lacks the timer (bpf_timer) that slots need: use the user \
+         engine, or boot a kernel without PREEMPT_RT"
+    )]
+    NoTimerForSlots,
+    #[error("no timetable is open in the kernel")]
+    NoTimetable,
+    #[error("the kernel's timetable has no CPU {cpu}: it ends at 1023")]
+    NoSuchCpu { cpu: u32 },
+    #[error("there is no schedulee {number}: numbers are from 1 to 65535")]
+    NoSuchSchedulee { number: u32 },
+    #[error(
         "the kernel engine holds {} limits at most: end another limit first, by \
          `prorata set CLIENT --max none`",
         crate::scheduler::MOST_LIMITS

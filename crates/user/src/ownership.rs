@@ -113,6 +113,11 @@ impl Users {
         }
     }
 
+    /// Whether all are this one.
+    pub fn are_only(&self, user: u32) -> bool {
+        self.0.iter().eq([&user])
+    }
+
     /// Whether a process of this user may join without being named. A client of root may have
     /// processes of all users.
     pub fn may_include(&self, user: u32) -> bool {

@@ -27,6 +27,7 @@ impl KeptScheduler {
     /// The scheduler as if newly loaded, for an engine. It forgets what the
     /// last one left, whose tasks may still be ending.
     pub(super) fn lend(&self, options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
+        self.0.close_timetable()?;
         let deadline = Instant::now() + UNLOADING;
         while let Err(error) = self.0.forget_all() {
             if Instant::now() > deadline {

@@ -22,6 +22,7 @@ use super::dues::Dues;
 use super::policies::Policies;
 use super::projection::{KernelStep, Projection};
 use super::scheduler::InKernel;
+use super::slots::Slots;
 use crate::engine::{ClientAccount, EngineError, lock};
 use crate::process::ProcessId;
 
@@ -60,6 +61,8 @@ pub(super) struct KernelSide {
     /// Whether the clients' processes were found since then.
     are_found: bool,
     pub(super) dues: Dues,
+    /// The open timetable.
+    pub(super) slots: Option<Slots>,
     /// Turns under schedulers that were unloaded.
     earlier_decisions: u64,
     reloaded: bool,
@@ -93,6 +96,7 @@ impl KernelSide {
             seen: (None, Vec::new()),
             dues: Dues::default(),
             are_found: false,
+            slots: None,
             earlier_decisions: 0,
             reloaded: false,
         };
@@ -364,6 +368,7 @@ impl KernelSide {
             Some(Ok(scheduler)) => {
                 self.scheduler = Some(scheduler);
                 self.begin_again(&members, dispatcher);
+                self.open_timetable_again();
                 tracing::warn!("the scheduler was loaded again");
                 self.trouble = Some(format!("{failure}; it was loaded again"));
             }

@@ -25,6 +25,7 @@ mod members;
 mod policies;
 mod projection;
 mod scheduler;
+mod slots;
 mod strays;
 #[cfg(test)]
 mod tests;
@@ -35,19 +36,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use prorata_bulletin::Reader;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
+use prorata_protocol::slots::RowReport;
 use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, QueueChoice};
 use prorata_user::ownership::KnownClient;
-use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
+use prorata_user::{Bell, cpu_time_ns, outrank_slots, put_right_what_is_left, wake_as_others};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, Stray, lock};
 use crate::process::ProcessId;
 pub use kept::KeptScheduler;
 use kernel_side::{KernelSide, LoadScheduler};
+use members::MemberError;
 use policies::Policies;
+use slots::Follower;
 use watch::watch;
 
 /// The policies that the kernel knows.
@@ -111,6 +116,8 @@ const BELOW_OTHERS: &str = "clients get what all other tasks leave, those of `SC
 struct ForKernel {
     shared: Arc<Shared>,
     watcher: Option<JoinHandle<()>>,
+    /// Present while a timetable is open.
+    follower: Mutex<Option<Follower>>,
     options: KernelOptions,
     started: Instant,
 }
@@ -273,9 +280,14 @@ impl ForKernel {
         Ok(Self {
             shared,
             watcher: Some(watcher),
+            follower: Mutex::new(None),
             options,
             started: Instant::now(),
         })
+    }
+
+    fn follower(&self) -> MutexGuard<'_, Option<Follower>> {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the kernel knows, with the ledger's present funding.
@@ -288,6 +300,7 @@ impl ForKernel {
 
 impl Drop for ForKernel {
     fn drop(&mut self) {
+        drop(self.follower().take());
         self.shared.end.ring();
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
@@ -419,6 +432,50 @@ impl Engine for ForKernel {
             advice: (self.options.scope == Scope::Given).then_some(BELOW_OTHERS),
             trouble: side.trouble(),
         }
+    }
+
+    fn enforce_slots(&self, table: Option<Reader>) -> Result<&'static str, EngineError> {
+        drop(self.follower().take());
+        let Some(table) = table.map(Arc::new) else {
+            self.shared.side().set_timetable(None)?;
+            wake_as_others();
+            return Ok("none");
+        };
+        {
+            let mut side = self.side();
+            if !side.is_loaded() {
+                let why = side.trouble().unwrap_or_default();
+                return Err(MemberError::Unloaded(why).into());
+            }
+            side.set_timetable(Some(Arc::clone(&table)))?;
+        }
+        let follower = Follower::start(Arc::clone(&self.shared), table)?;
+        *self.follower() = Some(follower);
+        Ok(match self.options.scope {
+            Scope::All => {
+                // Claims are made and freed although all slots are taken (2005, Figure 3.2).
+                outrank_slots();
+                "kernel"
+            }
+            Scope::Given => "kernel, among clients",
+        })
+    }
+
+    fn slot_rows(&self) -> Vec<RowReport> {
+        let tallies = self.shared.side().slot_tallies();
+        let rows = tallies.iter().map(|row| RowReport {
+            cpu: row.cpu,
+            begun: row.begun,
+            missed: row.missed,
+            ran: row.ran,
+            idle: row.idle,
+            lost: row.lost,
+            late_median_ns: row.late_ns(50),
+            late_99th_ns: row.late_ns(99),
+            late_most_ns: row.latest_ns,
+            stolen_ns: row.stolen_ns,
+        });
+        rows.collect()
     }
 
     /// The status tells that the scheduler was unloaded: the daemon stays.

@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 
 use prorata_core::cpu_limit::CpuLimit;
+use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{Account, Policy, Scheduler, Ticket};
+use prorata_kernel::scheduler::{Account, InSlot, Policy, RowTally, Scheduler, Ticket};
 
 /// As the methods of [`Scheduler`]; each is explained there.
 pub(crate) trait InKernel: Send {
@@ -27,6 +28,17 @@ pub(crate) trait InKernel: Send {
     fn failure(&self) -> Option<KernelError>;
     /// Turns of all tasks together.
     fn dispatches(&self) -> u64;
+    fn open_timetable(&self, geometry: &Geometry, cpus: &[u32]) -> Result<(), KernelError>;
+    fn close_timetable(&self) -> Result<(), KernelError>;
+    fn name_schedulee(
+        &self,
+        number: u32,
+        schedulee: InSlot,
+        is_gift: bool,
+    ) -> Result<bool, KernelError>;
+    fn publish_slots(&self, words: &[u64], from: Tick) -> Result<Tick, KernelError>;
+    fn look_after_slots(&self) -> Result<(), KernelError>;
+    fn slot_tallies(&self) -> Vec<RowTally>;
 }
 
 /// An own scheduler (in a box), or a shared one (counted).
@@ -78,5 +90,28 @@ impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     }
     fn dispatches(&self) -> u64 {
         (**self).statistics().map_or(0, |totals| totals.dispatches)
+    }
+    fn open_timetable(&self, geometry: &Geometry, cpus: &[u32]) -> Result<(), KernelError> {
+        (**self).open_timetable(geometry, cpus)
+    }
+    fn close_timetable(&self) -> Result<(), KernelError> {
+        (**self).close_timetable()
+    }
+    fn name_schedulee(
+        &self,
+        number: u32,
+        schedulee: InSlot,
+        is_gift: bool,
+    ) -> Result<bool, KernelError> {
+        (**self).name_schedulee(number, schedulee, is_gift)
+    }
+    fn publish_slots(&self, words: &[u64], from: Tick) -> Result<Tick, KernelError> {
+        (**self).publish_slots(words, from)
+    }
+    fn look_after_slots(&self) -> Result<(), KernelError> {
+        (**self).look_after_slots()
+    }
+    fn slot_tallies(&self) -> Vec<RowTally> {
+        (**self).slot_tallies()
     }
 }

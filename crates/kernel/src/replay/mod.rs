@@ -4,6 +4,7 @@ mod early;
 mod one;
 mod pauses;
 mod several;
+mod slots;
 
 use prorata_core::policy::PolicyError;
 
@@ -102,6 +103,20 @@ pub enum Disallowed {
         /// CPU time beyond that of the turn in which it exhausted its allowance.
         used_ns: u64,
         bound_ns: u64,
+    },
+    #[error(
+        "pick {pick} is not allowed: a task of client {node} runs by the timetable on CPU {cpu}, whose \
+         slot is not its own"
+    )]
+    Slot { pick: u64, node: u32, cpu: u32 },
+    #[error(
+        "pick {pick} is not allowed: a task of client {node} runs in a slot of client {instead_of}, \
+         which wants to run"
+    )]
+    InSlotOf {
+        pick: u64,
+        node: u32,
+        instead_of: u32,
     },
     /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick any client")]

@@ -16,7 +16,7 @@
 //!   the task began to wait. Before a task that is picked earlier for that nothing else counts.
 //!
 //! Where tasks are early, they precede all others ([`super::early`]). Clients that pause by their
-//! limits precede none ([`super::pauses`]).
+//! limits precede none ([`super::pauses`]). The client of a slot precedes all ([`super::slots`]).
 //!
 //! A trace may begin with the state ([`DecisionKind::Begin`]). The state does not include the
 //! running task and the next one, so the first `UNKNOWN_TURNS` turns after it are not judged.
@@ -27,6 +27,7 @@ use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
 use super::early::EarlyTasks;
 use super::pauses::Pauses;
+use super::slots::Slots;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
 use crate::scheduler::{Decision, DecisionKind, OVERDUE_NS};
 
@@ -61,6 +62,7 @@ pub struct OnOne {
     /// Whether an overdue task lets the next ordinary task go before early ones.
     overdue: bool,
     pauses: Pauses,
+    slots: Slots,
     picks: u64,
     /// The longest wait, as the kernel has it for the base tickets that are active now.
     longest: f64,
@@ -75,7 +77,8 @@ struct Turn {
     /// `None` once the client has left.
     node: Option<u32>,
     used_ns: u64,
-    is_early: bool,
+    /// Whether the task is early or in its slot, and so stands for its client nowhere.
+    is_aside: bool,
     /// Whether the client came first when the last turn may have ended, and so may have begun
     /// another turn.
     goes_on: bool,
@@ -120,6 +123,7 @@ impl OnOne {
             early: EarlyTasks::default(),
             overdue: false,
             pauses: Pauses::default(),
+            slots: Slots::default(),
             picks: 0,
             longest: 0.0,
             origin: None,
@@ -154,8 +158,17 @@ impl OnOne {
             DecisionKind::Begin | DecisionKind::Wait | DecisionKind::Take | DecisionKind::Go => {
                 return Ok(());
             }
+            DecisionKind::LookAtSlot => {
+                self.slots.begin(decision);
+                return Ok(());
+            }
+            DecisionKind::TakeInSlot => {
+                self.early.end(decision.tid);
+                return Ok(());
+            }
             DecisionKind::Look => {
                 self.early.look();
+                self.slots.fall_back(decision.cpu);
                 self.overdue = false;
                 return Ok(());
             }
@@ -211,7 +224,7 @@ impl OnOne {
     /// another of its tasks is early.
     fn waits_while(&self, decision: &Decision) -> bool {
         let tid = decision.tid;
-        let own_turn = |turn: &Turn| turn.tid == tid && !turn.is_early;
+        let own_turn = |turn: &Turn| turn.tid == tid && !turn.is_aside;
         match decision.kind {
             DecisionKind::Charge => !self.turn.as_ref().is_some_and(own_turn),
             kind => kind == DecisionKind::Tickets,
@@ -439,6 +452,7 @@ impl OnOne {
     fn pick(&mut self, decision: &Decision, present: f64) -> Result<(), Disallowed> {
         let Decision { node, tid, .. } = *decision;
         self.picks += 1;
+        let is_by_claim = self.slots.pick(self.picks, decision)?;
         let is_excused = self.pauses.excuse(decision);
         let task = self.task(node);
         let turn_ns = task.turn_ns;
@@ -450,7 +464,7 @@ impl OnOne {
             // Tasks outside the scheduler ran in between.
             turn.node == Some(node) && (turn.goes_on || turn.used_ns < turn_ns)
         });
-        if resumes {
+        if resumes && !is_by_claim {
             self.early.end(tid);
             return Ok(());
         }
@@ -458,14 +472,15 @@ impl OnOne {
             tid,
             node: Some(node),
             used_ns: 0,
-            is_early: decision.early.is_some(),
+            is_aside: decision.early.is_some() || is_by_claim,
             goes_on: false,
         });
         let is_ordered = decision.early.is_none() && std::mem::take(&mut self.overdue);
-        if is_ordered || is_excused {
+        if is_ordered || is_excused || is_by_claim {
             self.early.end(tid);
             return Ok(());
         }
+        self.judge_slot(decision)?;
         self.early.pick(self.picks, decision, self.tick_ns)?;
         if decision.early.is_some() {
             return Ok(());
@@ -486,6 +501,23 @@ impl OnOne {
                 node,
                 instead_of,
                 early_ns,
+            }),
+        }
+    }
+
+    /// Another client than that of the slot runs only while that one does not want to.
+    fn judge_slot(&self, decision: &Decision) -> Result<(), Disallowed> {
+        let passed_over = self.slots.passed_over(decision.cpu);
+        let wants = |node: &u32| {
+            let waits = self.tasks.get(node).is_some_and(|task| task.competes);
+            *node != decision.node && waits && !self.pauses.contain(*node)
+        };
+        match passed_over.filter(|node| wants(node) && !self.late.contains(node)) {
+            None => Ok(()),
+            Some(instead_of) => Err(Disallowed::InSlotOf {
+                pick: self.picks,
+                node: decision.node,
+                instead_of,
             }),
         }
     }

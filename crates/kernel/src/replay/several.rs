@@ -28,6 +28,7 @@ mod early;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use self::early::EarlyOnSeveral;
+use super::slots::Slots;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
 use crate::scheduler::{Decision, DecisionKind, EARLY, ROAMERS};
 
@@ -49,6 +50,7 @@ pub struct OnSeveral {
     waiting: HashMap<u32, Waiting>,
     suspicions: Vec<Suspicion>,
     early: EarlyOnSeveral,
+    slots: Slots,
     picks: u64,
     /// The pass that counts as 0 here, as the kernel's passes wrap around.
     origin: Option<u64>,
@@ -155,6 +157,21 @@ impl OnSeveral {
     }
 
     pub fn step(&mut self, word: &Decision) -> Result<(), Disallowed> {
+        match word.kind {
+            DecisionKind::LookAtSlot => {
+                self.slots.begin(word);
+                Ok(())
+            }
+            // It is out of its queue, in whatever order.
+            DecisionKind::TakeInSlot => self.judge(&Decision {
+                kind: DecisionKind::Go,
+                ..*word
+            }),
+            _ => self.judge(word),
+        }
+    }
+
+    fn judge(&mut self, word: &Decision) -> Result<(), Disallowed> {
         if word.kind == DecisionKind::Begin {
             *self = Self {
                 picks: self.picks,
@@ -180,6 +197,7 @@ impl OnSeveral {
             DecisionKind::Pick => {
                 self.picks += 1;
                 self.waiting.remove(&word.tid);
+                self.slots.pick(self.picks, word)?;
             }
             DecisionKind::Go => {
                 self.waiting.remove(&word.tid);

@@ -7,7 +7,9 @@ use std::os::fd::BorrowedFd;
 
 use prorata_core::cpu_limit::CpuLimit;
 
-use super::{Account, Options, Policy, Statistics, Ticket, Trace};
+use prorata_core::slots::geometry::{Geometry, Tick};
+
+use super::{Account, InSlot, Options, Policy, RowTally, Statistics, Ticket, Trace};
 use crate::KernelError;
 
 /// There is no scheduler.
@@ -87,6 +89,30 @@ impl Scheduler {
     }
 
     pub fn failure(&self) -> Option<KernelError> {
+        match self.0 {}
+    }
+
+    pub fn open_timetable(&self, _: &Geometry, _: &[u32]) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn close_timetable(&self) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn name_schedulee(&self, _: u32, _: InSlot, _: bool) -> Result<bool, KernelError> {
+        match self.0 {}
+    }
+
+    pub fn publish_slots(&self, _: &[u64], _: Tick) -> Result<Tick, KernelError> {
+        match self.0 {}
+    }
+
+    pub fn look_after_slots(&self) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn slot_tallies(&self) -> Vec<RowTally> {
         match self.0 {}
     }
 

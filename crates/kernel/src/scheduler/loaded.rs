@@ -16,6 +16,7 @@ use super::limits::{Limits, has_timer};
 use super::quanta::{Quanta, check_quantum};
 use super::ring::Ring;
 use super::tables::Tables;
+use super::timetable::Timetable;
 use super::trace::{Decision, Trace};
 use super::{
     Account, BASE, BUCKETS, CGROUP_NODES, Options, PASS_BITS, Policy, Scope, Statistics, TICKETS,
@@ -49,7 +50,9 @@ pub struct Scheduler {
     /// Present if decisions are traced.
     decisions: Option<Ring<Decision>>,
     pub(super) rights: Mutex<Rights>,
-    skeleton: Mutex<ProrataSkel<'static>>,
+    pub(super) skeleton: Mutex<ProrataSkel<'static>>,
+    /// The open timetable. A thread that takes this and the skeleton takes this first.
+    pub(super) timetable: Mutex<Option<Timetable>>,
     pub(super) scope: Scope,
     queues: u32,
     /// Whether the kernel has the timer that limits need.
@@ -104,6 +107,7 @@ impl Scheduler {
                 limits: Limits::default(),
             }),
             skeleton: Mutex::new(skeleton),
+            timetable: Mutex::new(None),
             scope: options.scope,
             queues,
             timed,
@@ -413,6 +417,7 @@ fn configure(
     }
     if !timed {
         open.maps.alarms.set_autocreate(false)?;
+        open.maps.boundaries.set_autocreate(false)?;
     }
     // A program from the headers of scx that nothing here needs.
     open.progs.scx_lib_init_probe.set_autoload(false);
@@ -423,9 +428,6 @@ fn configure(
     };
     if cpus == 1 {
         operations.tick = std::ptr::null_mut();
-        if !traced && !options.hybrid.abbreviated_quanta {
-            operations.running = std::ptr::null_mut();
-        }
     }
     if !kernel_knows(b"\0cgroup_set_idle\0").unwrap_or(false) {
         operations.cgroup_set_idle = std::ptr::null_mut();

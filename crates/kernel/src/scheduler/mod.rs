@@ -18,12 +18,15 @@ mod loaded;
 mod quanta;
 #[cfg(feature = "bpf")]
 mod ring;
+mod slots;
 #[cfg(feature = "bpf")]
 mod tables;
 #[cfg(feature = "bpf")]
 mod tap;
 #[cfg(feature = "bpf")]
 mod task;
+#[cfg(feature = "bpf")]
+mod timetable;
 mod trace;
 #[cfg(feature = "bpf")]
 mod worth;
@@ -34,6 +37,7 @@ use std::fmt;
 pub use loaded::Tap;
 pub use loaded::{Scheduler, possible_cpus};
 pub use prorata_core::hybrid::Mechanisms;
+pub use slots::{InSlot, RowTally};
 #[cfg(feature = "bpf")]
 pub use tap::Tap;
 pub use trace::{Decision, DecisionKind, Trace};
@@ -70,6 +74,8 @@ pub const OVERDUE_NS: u64 = 12_000_000_000;
 pub const ROAMERS: u32 = 1024;
 /// The queue of early tasks.
 pub const EARLY: u32 = 4097;
+/// In the place of a queue: the timetable decided.
+pub const BY_CLAIM: u32 = 4098;
 
 /// The rule that finds the winner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -50,6 +50,10 @@ pub enum DecisionKind {
     Resume,
     /// A task of a pausing node is about to run all the same: it ends, or has waited too long.
     Spare,
+    /// A CPU looks at its row of the timetable.
+    LookAtSlot,
+    /// A task gets the CPU of its slot. It waits nowhere else any more.
+    TakeInSlot,
 }
 
 impl DecisionKind {
@@ -96,7 +100,8 @@ pub struct Decision {
     /// long a wait. Of an early task that waits or is taken: what it received in the last ten
     /// seconds.
     pub key: u64,
-    /// The queue of a task that waits or is taken.
+    /// The queue of a task that waits or is taken. Of a pick: [`super::BY_CLAIM`] if the timetable
+    /// decided, not the order of tasks.
     pub queue: u32,
     /// Whether a task that waits or is taken is bound to some of the CPUs. The pass is its own
     /// in that case.
@@ -155,6 +160,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         16 => DecisionKind::Pause,
         17 => DecisionKind::Resume,
         18 => DecisionKind::Spare,
+        19 => DecisionKind::LookAtSlot,
+        20 => DecisionKind::TakeInSlot,
         _ => return None,
     };
     Some(Decision {

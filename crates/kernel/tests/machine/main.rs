@@ -15,6 +15,7 @@ mod observe;
 mod processors;
 mod replay;
 mod sharing;
+mod slots;
 mod tasks;
 mod whole;
 mod world;
@@ -22,6 +23,24 @@ mod world;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 type Check = fn() -> Result<(), Failed>;
+
+/// Checks of slots, for any number of CPUs.
+const SLOTS: [(&str, Check); 8] = [
+    ("claims_get_their_slots", slots::claims),
+    ("slots_within_tickets_move_no_shares", slots::insulation),
+    (
+        "a_client_that_frees_its_slots_is_next_within_a_period",
+        slots::freed,
+    ),
+    ("a_gift_of_slots_costs_no_tickets", slots::gifts),
+    ("a_limit_holds_in_slots", slots::limited),
+    ("a_schedulee_that_wakes_in_its_slot_is_back", slots::wakes),
+    ("slots_end_with_schedulee_and_table", slots::ends),
+    ("words_and_picks_of_slots_are_the_table_s", slots::replayed),
+];
+
+/// In these, tasks wait for most of a minute.
+const LONG_SLOTS: [(&str, Check); 1] = [("full_tables_of_slots_starve_no_task", slots::full)];
 
 /// Checks for any number of CPUs, which a short run has too. Most reckon with one CPU.
 const IN_SHORT: [(&str, Check); 10] = [
@@ -260,6 +279,8 @@ const CHECKS_ON_THREE: [(&str, Check); 15] = [
     ("bound_tasks_of_control_groups", whole::bound_tasks),
 ];
 
+const SLOTS_ON_THREE: [(&str, Check); 1] = [("slots_come_back_with_their_cpu", slots::hotplug)];
+
 /// Checks for four CPUs in two packages.
 const CHECKS_ON_FOUR: [(&str, Check); 2] = [
     ("cpus_with_a_cache_share_a_queue", processors::caches),
@@ -280,18 +301,29 @@ fn main() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let is_short = std::env::var_os("SHORT_TESTS").is_some();
     let checks: &[&[(&str, Check)]] = match cpus {
-        3 if is_short => &[&IN_SHORT_ON_THREE, &LIMITED_ALONE],
-        2 => &[&LIMITED_ALONE, &LIMITS, &NICE],
+        3 if is_short => &[&IN_SHORT_ON_THREE, &LIMITED_ALONE, &SLOTS],
+        2 => &[&LIMITED_ALONE, &LIMITS, &NICE, &SLOTS, &LONG_SLOTS],
         3 => &[
             &IN_SHORT_ON_THREE,
             &CHECKS_ON_THREE,
             &LIMITED_ALONE,
             &LIMITS,
             &NICE,
+            &SLOTS,
+            &LONG_SLOTS,
+            &SLOTS_ON_THREE,
         ],
         4 => &[&CHECKS_ON_FOUR],
-        _ if is_short => &[&IN_SHORT],
-        _ => &[&IN_SHORT, &CHECKS, &LIMITS, &NICE, &NICE_ON_ONE],
+        _ if is_short => &[&IN_SHORT, &SLOTS],
+        _ => &[
+            &IN_SHORT,
+            &CHECKS,
+            &LIMITS,
+            &NICE,
+            &NICE_ON_ONE,
+            &SLOTS,
+            &LONG_SLOTS,
+        ],
     };
     let checks = checks.iter().copied().flatten();
     let trials = checks.map(|&(name, check)| Trial::test(name, check));

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prorata_bulletin::Part;
 use prorata_core::ids::ClientId;
 use prorata_core::slots::claim::Schedulee;
 
@@ -27,13 +28,6 @@ const MOST_OF_PART: usize = 64;
 
 /// Most parts whose time without a CPU is measured, which takes a descriptor each.
 const MOST_MEASURED: usize = 64;
-
-/// A schedulee, and the user of the claim.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Part {
-    pub(crate) schedulee: Schedulee,
-    pub(crate) user: u32,
-}
 
 /// Most processes that give way to the schedulees of others.
 const MOST_RIVALS: usize = 256;

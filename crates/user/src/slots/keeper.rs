@@ -12,14 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use prorata_bulletin::Reader;
+use prorata_bulletin::{Owners, Part, Reader};
 use prorata_core::slots::geometry::{Cell, Tick};
 
+use super::SlotMechanism;
 use super::cast::{Cast, Casting, Role};
-use super::owners::Owners;
 use super::rows::Row;
 use super::tally::{SlotReport, Tally, add};
-use super::{Part, SlotMechanism};
 use crate::events::CommandSender;
 use crate::priority::{self, Raise};
 use crate::process::Treatment;

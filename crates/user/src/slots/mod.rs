@@ -14,11 +14,10 @@
 mod cast;
 mod histogram;
 mod keeper;
-mod owners;
 mod rows;
 mod tally;
 
-pub(crate) use cast::{Director, Part};
+pub(crate) use cast::Director;
 pub(crate) use keeper::{Keeper, Play};
 pub use tally::{RowReport, SlotReport};
 

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::cpu_limit::CpuLimit;
+use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{Account, Options, Policy as Kind, Ticket};
+use prorata_kernel::scheduler::{Account, InSlot, Options, Policy as Kind, RowTally, Ticket};
 use prorata_user::{Bell, Policy, ProcessId, procfs};
 
 use crate::kernel_engine::client::NOTHING;
@@ -49,6 +50,11 @@ pub(super) struct Books {
     pub group: Option<u32>,
     /// So many loads succeed, and later ones fail.
     pub most_loads: u32,
+    /// The cells of the open timetable.
+    pub cells: Option<usize>,
+    pub schedulees: BTreeMap<u32, (InSlot, bool)>,
+    /// The words that were published last.
+    pub words: Vec<u64>,
 }
 
 impl Kernel {
@@ -83,6 +89,9 @@ impl Kernel {
         books.members.clear();
         books.taken_back.clear();
         books.accounts.clear();
+        books.cells = None;
+        books.schedulees.clear();
+        books.words.clear();
         Ok(Box::new(self.clone()))
     }
 
@@ -151,6 +160,58 @@ impl Books {
 }
 
 impl InKernel for Kernel {
+    fn open_timetable(&self, geometry: &Geometry, _: &[u32]) -> Result<(), KernelError> {
+        let mut books = self.books();
+        books.cells = Some(geometry.cells());
+        books.schedulees.clear();
+        books.words = vec![0; geometry.cells()];
+        Ok(())
+    }
+
+    fn close_timetable(&self) -> Result<(), KernelError> {
+        let mut books = self.books();
+        books.cells = None;
+        books.words.clear();
+        Ok(())
+    }
+
+    fn name_schedulee(
+        &self,
+        number: u32,
+        schedulee: InSlot,
+        is_gift: bool,
+    ) -> Result<bool, KernelError> {
+        let mut books = self.books();
+        let lives = match schedulee {
+            InSlot::Node(node) => books.nodes.contains_key(&node),
+            InSlot::Process { pid, started } => {
+                ProcessId::of(pid).is_ok_and(|process| process.start_time_ticks == started)
+            }
+            InSlot::Thread { tid, .. } => procfs::process_of_thread(tid).is_ok(),
+        };
+        if lives {
+            books.schedulees.insert(number, (schedulee, is_gift));
+        }
+        Ok(lives)
+    }
+
+    fn publish_slots(&self, words: &[u64], from: Tick) -> Result<Tick, KernelError> {
+        let mut books = self.books();
+        if books.cells != Some(words.len()) {
+            return Err(KernelError::NoTimetable);
+        }
+        books.words = words.to_vec();
+        Ok(from)
+    }
+
+    fn look_after_slots(&self) -> Result<(), KernelError> {
+        Ok(())
+    }
+
+    fn slot_tallies(&self) -> Vec<RowTally> {
+        Vec::new()
+    }
+
     fn set_policy(&self, policy: Kind) -> Result<(), KernelError> {
         self.books().options.as_mut().unwrap().policy = policy;
         Ok(())

@@ -1,10 +1,18 @@
 //! The users that claims belong to: what the words of the timetable do not say.
 
-use prorata_bulletin::{Reader, Snapshot};
 use prorata_core::slots::claim::Schedulee;
 use prorata_core::slots::geometry::Geometry;
 
-use super::Part;
+use crate::reader::{Reader, Snapshot};
+
+/// A schedulee, and the user of the claim.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Part {
+    /// What runs.
+    pub schedulee: Schedulee,
+    /// Whose tokens pay.
+    pub user: u32,
+}
 
 /// A claimed cell, by its dense number.
 type Claimed = (usize, Part);
@@ -12,14 +20,14 @@ type Claimed = (usize, Part);
 /// The claims of the last two looks at the table. A claim as decided comes into force up to two
 /// slots later, and until then the one before it is.
 #[derive(Default, Debug)]
-pub(crate) struct Owners {
+pub struct Owners {
     present: Vec<Claimed>,
     previous: Vec<Claimed>,
 }
 
 impl Owners {
     /// Looks at the table anew. Returns false if it changes too fast.
-    pub(crate) fn look(&mut self, reader: &Reader) -> bool {
+    pub fn look(&mut self, reader: &Reader) -> bool {
         let Some(snapshot) = reader.snapshot() else {
             return false;
         };
@@ -31,7 +39,7 @@ impl Owners {
     }
 
     /// All schedulees and the users of their claims.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub fn parts(&self) -> Vec<Part> {
         let all = self.present.iter().chain(&self.previous);
         let mut parts: Vec<Part> = all.map(|&(_, part)| part).collect();
         parts.sort_unstable();
@@ -40,7 +48,7 @@ impl Owners {
     }
 
     /// The part that a schedulee plays in a cell: as of the present claim, or of the one before.
-    pub(crate) fn part(&self, index: usize, schedulee: Schedulee) -> Option<Part> {
+    pub fn part(&self, index: usize, schedulee: Schedulee) -> Option<Part> {
         let find = |claims: &[Claimed]| {
             let place = claims.binary_search_by_key(&index, |&(index, _)| index);
             let part = claims[place.ok()?].1;

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Claims: in a claimed slot the schedulee precedes all other tasks (2005, 2.2). If it is not runnable,
+ * the fallback decides, which is all the rest of this scheduler (2.5). If it wakes in its slot, it is
+ * back at once (3.2).
+ *
+ *	slot begins	boundary    ends the turn on the CPU (boundary.bpf.h)
+ *			dispatch    takes the schedulee out of whatever queue it waits in; if it runs on
+ *				    another CPU, that turn ends, and once it is queued the CPU of the
+ *				    slot looks again
+ *	it wakes	select_cpu, enqueue  it goes to the CPU of its slot, and ends the turn there
+ *	slot ends	boundary    ends the turn; its task competes again
+ *
+ * Tokens paid for the slot, so its time costs tickets only up to a bound (word.h). A task in its slot is
+ * out of the order of tasks, like an early task: it stands for its node nowhere.
+ *
+ * Two rules protect the others. A claim ends where its client's limit does: a client that pauses has no
+ * slots. And tasks that have waited too long (OVERDUE_NS) get a turn in a claimed slot.
+ */
+#ifndef PRORATA_CLAIM_BPF_H
+#define PRORATA_CLAIM_BPF_H
+
+/* Threads of a process, or waiting tasks of a client, among which a CPU looks for a schedulee. */
+#define MOST_OF_SCHEDULEE 64
+
+static __always_inline bool is_schedulee(const struct slot *slot, const struct task_struct *p,
+					 const struct task *task)
+{
+	u32 node = task->node, process = p->tgid, thread = p->pid;
+
+	/* Else one instruction would read all of them, through two kinds of pointers. */
+	barrier_var(node);
+	barrier_var(process);
+	barrier_var(thread);
+	switch (slot->kind) {
+	case CLIENT:
+		return node == slot->id;
+	case PROCESS:
+		return process == slot->id;
+	case THREAD:
+		return thread == slot->id;
+	}
+	return false;
+}
+
+/* Until the slot has ended for certain: the boundary ends the turn. */
+static u64 turn_in_slot(const struct slot *slot, const struct task *task)
+{
+	const struct rights *node = node_at(task->node);
+	u64 turn_ns = 2 * (slot->until_ns - slot->begin_ns);
+
+	return node->limit ? turn_within_limit(node, turn_ns) : turn_ns;
+}
+
+static void begin_in_slot(const struct slot *slot, struct task *task)
+{
+	task->in_slot = slot->is_gift ? GIVEN_SLOT : OWN_SLOT;
+}
+
+/* Whether a task of the schedulee runs or is about to run on the CPU of its slot. */
+static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const struct task_struct *p)
+{
+	struct task_struct *current;
+	struct task *task;
+
+	if (slot->kind == THREAD)
+		return false;
+	if (scx_bpf_dsq_nr_queued(DSQ_LOCAL_ON | cpu) > 0)
+		return true;
+	current = scx_bpf_cpu_curr(cpu);
+	if (!current || current->pid == p->pid)
+		return false;
+	task = task_of(current);
+	return task && task->competes && is_schedulee(slot, current, task);
+}
+
+/*
+ * The CPU in whose slot a task is to run now, or -1. A gift interrupts no turn elsewhere. Cost: a look
+ * at each CPU while one of them is in a claimed slot.
+ */
+__noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull,
+			     bool is_running)
+{
+	s32 first = scx_bpf_task_cpu(p);
+	u32 turn;
+
+	if (!in_claimed_slots)
+		return -1;
+	bpf_for(turn, 0, cpus) {
+		s32 cpu = (first + turn) % cpus;
+		struct slot *slot = slot_at(cpu);
+
+		if (!slot->kind || !is_schedulee(slot, p, task) ||
+		    !before(bpf_ktime_get_ns(), slot->until_ns))
+			continue;
+		if (is_running && (slot->is_gift || cpu == first))
+			continue;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || (cpu != first && is_migration_disabled(p)))
+			continue;
+		if (!is_taken(slot, cpu, p))
+			return cpu;
+	}
+	return -1;
+}
+
+/* A task that is queued gets its CPU, whose slot is its own. */
+static void run_in_slot(struct task_struct *p, struct task *task, u64 enq_flags)
+{
+	const struct slot *slot = slot_at(one_cpu ? 0 : scx_bpf_task_cpu(p));
+
+	if ((void *)bpf_get_current_task_btf() == p)
+		compared = false;
+	leave_place(task);
+	begin_in_slot(slot, task);
+	trace(SLOT_TAKES, task->node, p->pid, 0);
+	insert(p, DSQ_LOCAL, turn_in_slot(slot, task), enq_flags | ENQ_PREEMPT | ENQ_HEAD);
+}
+
+/* Moves a task that waits in any queue to this CPU. */
+__noinline int take_schedulee(struct task_struct *p __arg_trusted, s32 cpu)
+{
+	const struct scx_dispatch_q *dsq = p->scx.dsq;
+	const struct slot *slot = slot_at(cpu);
+	struct bpf_iter_scx_dsq waiting;
+	struct task *task = task_of(p);
+	bool taken = false;
+	u64 queue;
+
+	if (!dsq || !task || !task->competes || is_held(p, task))
+		return 0;
+	queue = dsq->id;
+	if (queue & DSQ_BUILT_IN)
+		return 0;
+	/* The affinity of a task that waits there since before the look does not change unnoticed. */
+	if (!bpf_iter_scx_dsq_new(&waiting, queue, 0) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+		scx_bpf_dsq_move_set_slice___new(&waiting, turn_in_slot(slot, task));
+		taken = scx_bpf_dsq_move___new(&waiting, p, DSQ_LOCAL, 0);
+	}
+	bpf_iter_scx_dsq_destroy(&waiting);
+	if (!taken)
+		return 0;
+	leave_place(task);
+	begin_in_slot(slot, task);
+	trace(SLOT_TAKES, task->node, p->pid, 0);
+	if (!one_cpu && queues > 1 && queue < ROAMERS)
+		note_head(queue);
+	return 1;
+}
+
+static __always_inline int take_by_number(u32 number, s32 cpu)
+{
+	struct task_struct *p = bpf_task_from_pid(number);
+	int taken;
+
+	if (!p)
+		return 0;
+	taken = take_schedulee(p, cpu);
+	bpf_task_release(p);
+	return taken;
+}
+
+/* Takes the first waiting thread of a process. */
+__noinline int take_of_process(u32 number, s32 cpu)
+{
+	struct task_struct *leader = bpf_task_from_pid(number), *thread;
+	int taken = nothing;
+	u32 count = nothing;
+
+	if (!leader)
+		return 0;
+	bpf_for_each(task, thread, leader, BPF_TASK_ITER_PROC_THREADS) {
+		if (++count > MOST_OF_SCHEDULEE)
+			break;
+		taken = take_by_number(thread->pid, cpu);
+		if (taken)
+			break;
+	}
+	bpf_task_release(leader);
+	return taken;
+}
+
+/* The first task of a client that waits in this queue, among those that are looked at, or 0. */
+__noinline u32 first_of_client(u32 number, u64 queue, s32 cpu)
+{
+	u32 found = nothing, count = nothing;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct task *task = task_of(p);
+
+		if (++count > MOST_OF_SCHEDULEE)
+			break;
+		if (!task || task->node != number || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		found = p->pid;
+		break;
+	}
+	return found;
+}
+
+/* Takes a waiting task of a client: first early ones, then its representative, its line, bound ones. */
+__noinline int take_of_client(u32 number, s32 cpu)
+{
+	const struct rights *node = node_at(number);
+	u32 tid = 0;
+
+	if (early_waits())
+		tid = first_of_client(number, EARLY, cpu);
+	if (!tid && node->represented)
+		tid = node->representative;
+	if (tid && take_by_number(tid, cpu))
+		return 1;
+	tid = node->in_line ? first_of_client(number, LINES + number, cpu) : 0;
+	if (!tid && !one_cpu && node->bound)
+		tid = first_of_client(number, residents_of(cpu), cpu);
+	if (!tid && !one_cpu && node->bound)
+		tid = first_of_client(number, ROAMERS, cpu);
+	return tid ? take_by_number(tid, cpu) : 0;
+}
+
+static __always_inline int take_by_claim(const struct slot *slot, s32 cpu)
+{
+	switch (slot->kind) {
+	case CLIENT:
+		return take_of_client(slot->id, cpu);
+	case PROCESS:
+		return take_of_process(slot->id, cpu);
+	case THREAD:
+		return take_by_number(slot->id, cpu);
+	}
+	return 0;
+}
+
+/* Whether a task of a CPU's schedulee runs on another CPU, and in no slot of its own there. */
+__noinline int runs_elsewhere(s32 here, s32 there)
+{
+	struct task_struct *current = scx_bpf_cpu_curr(there);
+	struct task *task = current ? task_of(current) : NULL;
+	const struct slot *slot = slot_at(here), *other = slot_at(there);
+
+	if (!task || !task->competes || !is_schedulee(slot, current, task))
+		return 0;
+	return bpf_cpumask_test_cpu(here, current->cpus_ptr) &&
+	       !(other->kind && is_schedulee(other, current, task));
+}
+
+/* Ends such a turn; false if there is none. */
+__noinline int call_from_elsewhere(s32 here)
+{
+	u32 cpu;
+
+	if (one_cpu || slot_at(here)->is_gift)
+		return 0;
+	bpf_for(cpu, 0, cpus) {
+		if ((s32)cpu == here || !runs_elsewhere(here, cpu))
+			continue;
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+		return 1;
+	}
+	return 0;
+}
+
+__noinline int is_early_overdue(u64 now)
+{
+	return is_first_overdue(EARLY, now);
+}
+
+/* Whether tasks that wait for this CPU have waited too long for claims to precede them. */
+static bool others_are_overdue(s32 cpu, u64 now)
+{
+	return is_overdue(cpu, now) || (early_waits() && is_early_overdue(now));
+}
+
+/* A CPU in a claimed slot takes a task of the schedulee, which did not run here until now. */
+static __always_inline bool take_in_slot(struct slot *slot, s32 cpu)
+{
+	bool begins = !slot->has_looked && !slot->goes_on;
+
+	slot->has_looked = true;
+	if (take_by_claim(slot, cpu)) {
+		slot->is_awaited |= begins;
+		return true;
+	}
+	slot->is_awaited |= call_from_elsewhere(cpu) && begins;
+	return false;
+}
+
+/* What the timetable says to a CPU that takes its next task. */
+enum by_claim {
+	/* The fallback decides. */
+	FALLBACK,
+	/* The same, but the task that ran until now has a slot on another CPU. */
+	LEAVES,
+	/* The schedulee goes on, or was taken. */
+	DECIDED,
+};
+
+/*
+ * Asks the timetable what runs next on a CPU. `task` has run until now, if it is one of ours. It goes on
+ * if the slot is its own.
+ */
+__noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullable, struct task *task,
+			     s32 cpu, u64 now)
+{
+	struct slot *slot = slot_on(cpu);
+
+	if (slot && !others_are_overdue(cpu, now)) {
+		if (!prev || !task || !is_schedulee(slot, prev, task) || is_held(prev, task)) {
+			if (take_in_slot(slot, cpu))
+				return DECIDED;
+		} else {
+			slot->has_looked = true;
+			slot->has_run = true;
+			begin_in_slot(slot, task);
+			scx_bpf_task_set_slice(prev, turn_in_slot(slot, task));
+			return DECIDED;
+		}
+	}
+	if (prev && task && free_slot_for(prev, task, true) >= 0)
+		return LEAVES;
+	return FALLBACK;
+}
+
+/* A task begins to run on a CPU. */
+__noinline int begin_turn_in_slot(struct task_struct *p __arg_trusted,
+				  struct task *task __arg_nonnull, s32 cpu)
+{
+	struct slot *slot = slot_on(cpu);
+	u64 now = bpf_ktime_get_ns();
+
+	if (slot && is_schedulee(slot, p, task) && task->in_slot) {
+		if (slot->is_awaited)
+			tally_late(cpu, now - slot->begin_ns);
+		slot->is_awaited = false;
+		slot->has_run = true;
+		if (slot->stolen_since_ns)
+			tally(cpu, TALLY_STOLEN_NS, now - slot->stolen_since_ns);
+		slot->stolen_since_ns = 0;
+		return 0;
+	}
+	/* Its slot has ended while a task of another class ran, or it came here by another order. */
+	if (task->in_slot || (slot && !slot->has_looked))
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+	return 0;
+}
+
+/* A task that ran in its slot stops although it is runnable: a task of another class interrupts. */
+static void stop_in_slot(s32 cpu)
+{
+	struct slot *slot = slot_on(cpu);
+
+	if (slot)
+		slot->stolen_since_ns = bpf_ktime_get_ns();
+}
+
+#endif

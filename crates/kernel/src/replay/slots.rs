@@ -1,0 +1,130 @@
+//! Picks by the timetable (2005, 2.2).
+//!
+//! A CPU looks at its row when a claimed slot begins or ends. Until it looks again, a pick by the
+//! timetable is of the schedulee that it found. On one CPU any other pick is allowed only while the
+//! schedulee does not want to run: the fallback looks at the queues after the timetable, so a pick
+//! without such a look was decided before the slot began.
+
+use std::collections::HashMap;
+
+use super::Disallowed;
+use crate::scheduler::{BASE, BY_CLAIM, Decision};
+
+/// The slots that CPUs are in.
+#[derive(Default, Debug)]
+pub struct Slots {
+    slots: HashMap<u32, Slot>,
+    /// By CPU: the task that ran in its slot last. If a task of another class interrupts it until the
+    /// slot is over, it comes back, and is stopped at once.
+    interrupted: HashMap<u32, u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    is_claimed: bool,
+    /// The schedulee: a client, a thread, or neither if it is a process.
+    node: u32,
+    tid: u32,
+    /// Whether the CPU has looked at a queue since.
+    has_fallen_back: bool,
+}
+
+impl Slots {
+    /// A CPU looks at its row.
+    pub fn begin(&mut self, decision: &Decision) {
+        let slot = Slot {
+            is_claimed: decision.node != BASE || decision.tid != 0,
+            node: decision.node,
+            tid: decision.tid,
+            has_fallen_back: false,
+        };
+        self.slots.insert(decision.cpu, slot);
+    }
+
+    /// A CPU looks at the queues.
+    pub fn fall_back(&mut self, cpu: u32) {
+        if let Some(slot) = self.slots.get_mut(&cpu) {
+            slot.has_fallen_back = true;
+        }
+    }
+
+    /// The client whose slot it is on a CPU that looked at the queues nevertheless.
+    pub fn passed_over(&self, cpu: u32) -> Option<u32> {
+        let slot = self.slots.get(&cpu)?;
+        (slot.has_fallen_back && slot.node != BASE).then_some(slot.node)
+    }
+
+    /// Judges the `pick`-th pick if the timetable decided. Returns whether it did.
+    pub fn pick(&mut self, pick: u64, decision: &Decision) -> Result<bool, Disallowed> {
+        let comes_back = self.interrupted.remove(&decision.cpu) == Some(decision.tid);
+        if decision.queue != BY_CLAIM {
+            return Ok(false);
+        }
+        let slot = self.slots.get(&decision.cpu);
+        let is_own = slot.is_some_and(|slot| {
+            let of_client = slot.node == BASE || slot.node == decision.node;
+            slot.is_claimed && of_client && (slot.tid == 0 || slot.tid == decision.tid)
+        });
+        if is_own {
+            self.interrupted.insert(decision.cpu, decision.tid);
+        }
+        match is_own || comes_back {
+            true => Ok(true),
+            false => Err(Disallowed::Slot {
+                pick,
+                node: decision.node,
+                cpu: decision.cpu,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cpu: u32, node: u32, tid: u32, queue: u32) -> Decision {
+        Decision {
+            cpu,
+            node,
+            tid,
+            queue,
+            ..Decision::default()
+        }
+    }
+
+    #[test]
+    fn only_the_schedulee_of_the_slot_is_picked_by_the_timetable() {
+        let mut slots = Slots::default();
+        let refused = |slots: &mut Slots, cpu, node, tid| {
+            slots.pick(7, &told(cpu, node, tid, BY_CLAIM))
+                == Err(Disallowed::Slot { pick: 7, node, cpu })
+        };
+        assert!(refused(&mut slots, 0, 3, 30), "no slot has begun");
+        slots.begin(&told(0, 3, 0, 0));
+        assert_eq!(slots.pick(7, &told(0, 3, 30, BY_CLAIM)), Ok(true));
+        assert_eq!(slots.pick(7, &told(0, 4, 40, 0)), Ok(false));
+        assert!(refused(&mut slots, 0, 4, 40) && refused(&mut slots, 1, 3, 30));
+        slots.begin(&told(0, BASE, 50, 0));
+        assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
+        assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
+        slots.begin(&told(0, BASE, 0, 0));
+        assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true), "it comes back");
+        assert!(refused(&mut slots, 0, 9, 50), "the slot has ended");
+    }
+
+    #[test]
+    fn a_look_at_the_queues_passes_over_the_client_of_the_slot() {
+        let mut slots = Slots::default();
+        slots.begin(&told(0, 3, 0, 0));
+        assert_eq!(slots.passed_over(0), None);
+        slots.fall_back(0);
+        assert_eq!(
+            (slots.passed_over(0), slots.passed_over(1)),
+            (Some(3), None)
+        );
+        slots.begin(&told(0, BASE, 0, 0));
+        slots.fall_back(0);
+        assert_eq!(slots.passed_over(0), None);
+    }
+}

@@ -1,0 +1,447 @@
+//! Slots of a timetable (2005; `bpf/claim.bpf.h`). The checks hold on any number of CPUs.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_core::cpu_limit::CpuLimit;
+use prorata_core::slots::geometry::{Geometry, Tick};
+use prorata_core::slots::word::Word;
+use prorata_kernel::scheduler::{
+    Decision, DecisionKind, InSlot, RowTally, Scheduler, possible_cpus,
+};
+
+use crate::hogs::Hog;
+use crate::replay;
+use crate::world::{
+    HYBRID, QUANTUM_NS, STRIDE, TICK_NS, WHOLE, base, hog, hogs, judge, place, received, settle,
+};
+
+const SLOT_NS: u64 = 10_000_000;
+const COLUMNS: u32 = 10;
+const PERIOD_NS: u64 = SLOT_NS * COLUMNS as u64;
+
+fn now_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes a time that lives.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// When a process began, as `/proc` has it.
+fn started(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let rest = &stat[stat.rfind(')').expect("it has a name") + 2..];
+    let field = rest.split_whitespace().nth(19).expect("there are enough");
+    field.parse().expect("a number")
+}
+
+/// A table of all CPUs, and the schedulees by their numbers.
+struct Table<'a> {
+    scheduler: &'a Scheduler,
+    geometry: Geometry,
+    words: Vec<u64>,
+}
+
+impl<'a> Table<'a> {
+    fn open(scheduler: &'a Scheduler) -> Result<Self, Failed> {
+        let cpus: Vec<u32> = (0..possible_cpus()).collect();
+        let geometry = Geometry::new(cpus.len() as u32, COLUMNS, SLOT_NS, now_ns())?;
+        scheduler.open_timetable(&geometry, &cpus)?;
+        Ok(Self {
+            scheduler,
+            geometry,
+            words: vec![0; geometry.cells()],
+        })
+    }
+
+    fn name(&self, number: u32, schedulee: InSlot, is_gift: bool) -> Result<(), Failed> {
+        match self.scheduler.name_schedulee(number, schedulee, is_gift)? {
+            true => Ok(()),
+            false => Err(format!("{schedulee:?} does not exist").into()),
+        }
+    }
+
+    /// The first columns of a row are a schedulee's, and the others are unclaimed.
+    fn claim(&mut self, row: u32, columns: u32, schedulee: u32) {
+        for column in 0..COLUMNS {
+            let word = Word {
+                schedulee,
+                distance: 1,
+                expiry: 0,
+            };
+            let index = (row * COLUMNS + column) as usize;
+            self.words[index] = if column < columns { word.pack() } else { 0 };
+        }
+    }
+
+    /// Puts the claims into force, and waits until they are.
+    fn publish(&self) -> Result<Tick, Failed> {
+        let from = self.scheduler.publish_slots(&self.words, 0)?;
+        thread::sleep(Duration::from_nanos(2 * SLOT_NS));
+        Ok(from)
+    }
+}
+
+fn tallies(scheduler: &Scheduler) -> Vec<RowTally> {
+    let rows = scheduler.slot_tallies();
+    for row in rows.iter().filter(|row| row.begun > 0) {
+        eprintln!(
+            "    CPU {}: {} slots, {} missed, {} ran, {} idle, {} lost, {} ns stolen; late {} {} {} ns",
+            row.cpu,
+            row.begun,
+            row.missed,
+            row.ran,
+            row.idle,
+            row.lost,
+            row.stolen_ns,
+            row.late_ns(50),
+            row.late_ns(99),
+            row.latest_ns
+        );
+    }
+    rows
+}
+
+/// None of a row's slots was lost, and so many at least had their schedulee run.
+fn check_row(row: &RowTally, least: u64) -> Result<(), Failed> {
+    match row.lost + row.missed == 0 && row.ran >= least {
+        true => Ok(()),
+        false => Err(format!("{row:?}").into()),
+    }
+}
+
+/// A client with a tenth of the tickets claims half of the first CPU, and gets that; the others get the
+/// rest. Processes and threads are schedulees, too.
+pub fn claims() -> Result<(), Failed> {
+    for options in [STRIDE, HYBRID] {
+        for kind in 0..3 {
+            let scheduler = Scheduler::load(&options)?;
+            let mut hogs = hogs(&scheduler, &[(1, 100), (2, 900)])?;
+            for _ in 0..possible_cpus() {
+                let more = Hog::start();
+                scheduler.give(2, more.pid())?;
+                hogs.push(more);
+            }
+            let pid = hogs[0].pid();
+            let schedulee = match kind {
+                0 => InSlot::Node(1),
+                1 => InSlot::Process {
+                    pid,
+                    started: started(pid),
+                },
+                _ => InSlot::Thread {
+                    tid: pid,
+                    started: started(pid),
+                },
+            };
+            let mut table = Table::open(&scheduler)?;
+            table.name(1, schedulee, false)?;
+            table.claim(0, COLUMNS / 2, 1);
+            table.publish()?;
+            settle();
+            let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
+            check_row(&tallies(&scheduler)[0], 100)?;
+            let rest = f64::from(possible_cpus()) - 0.5;
+            judge(&times, &[0.5, rest], 1.0, 1.4e9)?;
+        }
+    }
+    Ok(())
+}
+
+/// Claims within a client's part of the tickets move its service in time, and no shares.
+pub fn insulation() -> Result<(), Failed> {
+    let cpus = possible_cpus();
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let mut hogs = Vec::new();
+    for node in [1, 2] {
+        for _ in 0..cpus {
+            hogs.push(hog(&scheduler, node, &[base(100)])?);
+        }
+    }
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    (0..cpus).for_each(|row| table.claim(row, 2, 1));
+    settle();
+    table.publish()?;
+    settle();
+    let times = received(&scheduler, &[1, 2], Duration::from_secs(4))?;
+    for row in tallies(&scheduler) {
+        check_row(&row, 70)?;
+    }
+    judge(&times, &[1.0, 1.0], 3.0, 2.8e9)
+}
+
+/// A client that claims more than its tickets give is next within a period and two quanta once it frees
+/// all, and then has the part that its tickets are.
+pub fn freed() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 500), (3, 400)])?;
+    let mut more = Vec::new();
+    for _ in 1..possible_cpus() {
+        more.push(hog(&scheduler, 2, &[base(500)])?);
+        more.push(hog(&scheduler, 3, &[base(400)])?);
+    }
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    table.claim(0, 5, 1);
+    table.publish()?;
+    thread::sleep(Duration::from_secs(3));
+    table.claim(0, 0, 1);
+    table.publish()?;
+    // The turn before is charged by then.
+    thread::sleep(Duration::from_nanos(QUANTUM_NS + TICK_NS));
+    let before = scheduler.account(1)?.received_ns;
+    // The turns of the others end a tick late, and its own is to be charged.
+    let longest_ns = PERIOD_NS + 2 * QUANTUM_NS + QUANTUM_NS + 3 * TICK_NS;
+    thread::sleep(Duration::from_nanos(longest_ns));
+    let after = scheduler.account(1)?.received_ns;
+    eprintln!("    {} ns within {longest_ns} ns", after - before);
+    if after == before {
+        return Err("it is not next".into());
+    }
+    settle();
+    let times = received(&scheduler, &[1, 2, 3], Duration::from_secs(4))?;
+    judge(&times, &[1.0, 5.0, 4.0], 3.0, 2.8e9)
+}
+
+/// A gift costs its schedulee no tickets: what those give comes on top.
+pub fn gifts() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let cpus = f64::from(possible_cpus());
+    let mut hogs = Vec::new();
+    for node in [1, 2] {
+        for _ in 0..2 * possible_cpus() {
+            hogs.push(hog(&scheduler, node, &[base(100)])?);
+        }
+    }
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), true)?;
+    (0..possible_cpus()).for_each(|row| table.claim(row, 5, 1));
+    table.publish()?;
+    settle();
+    let times = received(&scheduler, &[1, 2], Duration::from_secs(3))?;
+    tallies(&scheduler);
+    judge(&times, &[0.75 * cpus, 0.25 * cpus], 3.0, 2.0e9)
+}
+
+/// A limit holds in slots, too.
+pub fn limited() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    table.claim(0, 5, 1);
+    scheduler.set_limit(1, CpuLimit::from_thousandths(200))?;
+    table.publish()?;
+    settle();
+    let times = received(&scheduler, &[1], Duration::from_secs(3))?;
+    tallies(&scheduler);
+    // A full allowance, and a tick at either end.
+    let slack_ns = 0.2 * 100e6 + 2.0 * TICK_NS as f64;
+    match (times[0] - 0.6e9).abs() <= slack_ns {
+        true => Ok(()),
+        false => Err(format!("received {} ns of 0.6 s", times[0]).into()),
+    }
+}
+
+/// A schedulee that sleeps again and again runs as soon as it wakes, beside hogs that the fallback lets
+/// run meanwhile: it gets a third of the time, as it uses one of three milliseconds.
+pub fn wakes() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let sleeper = Hog::bursts(1, 2);
+    place(&scheduler, 1, &[base(100)], &sleeper)?;
+    let mut hogs = Vec::new();
+    for _ in 0..2 * possible_cpus() {
+        hogs.push(hog(&scheduler, 2, &[base(1000)])?);
+    }
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    table.claim(0, COLUMNS, 1);
+    table.publish()?;
+    settle();
+    let times = received(&scheduler, &[1, 2], Duration::from_secs(3))?;
+    tallies(&scheduler);
+    eprintln!("    {times:?}");
+    // A sleep takes somewhat longer than asked for.
+    let rest = 3e9 * f64::from(possible_cpus()) - times[0];
+    match times[0] >= 0.28 * 3e9 && times[1] >= rest - 0.1e9 {
+        true => Ok(()),
+        false => Err(format!("received {times:?}").into()),
+    }
+}
+
+/// A schedulee that ends leaves its slots to the fallback, and so does a table that is closed.
+pub fn ends() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let mut hogs = Vec::new();
+    for node in [2, 3] {
+        for _ in 0..possible_cpus() {
+            hogs.push(hog(&scheduler, node, &[base(100)])?);
+        }
+    }
+    let dies = hog(&scheduler, 1, &[base(100)])?;
+    let (pid, started) = (dies.pid(), started(dies.pid()));
+    let mut table = Table::open(&scheduler)?;
+    let thread = InSlot::Thread { tid: pid, started };
+    table.name(1, thread, false)?;
+    table.claim(0, 9, 1);
+    table.publish()?;
+    settle();
+    drop(dies);
+    settle();
+    if scheduler.name_schedulee(2, thread, false)? {
+        return Err("a thread that ended has a number".into());
+    }
+    let times = received(&scheduler, &[2, 3], Duration::from_secs(2))?;
+    judge(&times, &[1.0, 1.0], 3.0, 1.4e9)?;
+    table.name(1, InSlot::Node(2), false)?;
+    (0..possible_cpus()).for_each(|row| table.claim(row, 9, 1));
+    table.publish()?;
+    scheduler.close_timetable()?;
+    settle();
+    let times = received(&scheduler, &[2, 3], Duration::from_secs(2))?;
+    match scheduler.publish_slots(&[], 0) {
+        Ok(_) => Err("slots are claimed without a table".into()),
+        Err(_) => judge(&times, &[1.0, 1.0], 3.0, 1.4e9),
+    }
+}
+
+/// All slots of all CPUs are claimed: the kernel does not unload the scheduler, which it does after
+/// thirty seconds without a turn, and others go on.
+pub fn full() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&WHOLE)?;
+    let mut hogs = Vec::new();
+    for _ in 0..possible_cpus() {
+        hogs.push(hog(&scheduler, 1, &[base(100)])?);
+        hogs.push(hog(&scheduler, 2, &[base(100)])?);
+    }
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    (0..possible_cpus()).for_each(|row| table.claim(row, COLUMNS, 1));
+    table.publish()?;
+    let times = received(&scheduler, &[1, 2], Duration::from_secs(45))?;
+    tallies(&scheduler);
+    eprintln!("    {times:?}");
+    let all = 45e9 * f64::from(possible_cpus());
+    match times[0] >= 0.85 * all && times[1] > 0.0 {
+        true => Ok(()),
+        false => Err(format!("received {times:?}").into()),
+    }
+}
+
+/// A CPU goes and comes back: the claims of its row are in force again.
+pub fn hotplug() -> Result<(), Failed> {
+    const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 100), (3, 100), (4, 100)])?;
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1), false)?;
+    table.claim(1, 5, 1);
+    table.publish()?;
+    settle();
+    fs::write(SWITCH, "0")?;
+    settle();
+    let gone = scheduler.slot_tallies()[1].begun;
+    settle();
+    if scheduler.slot_tallies()[1].begun != gone {
+        return Err("slots begin on a CPU that is offline".into());
+    }
+    fs::write(SWITCH, "1")?;
+    scheduler.look_after_slots()?;
+    settle();
+    settle();
+    let back = &tallies(&scheduler)[1];
+    match back.begun > gone + 10 && scheduler.failure().is_none() {
+        true => Ok(()),
+        false => Err(format!("{back:?} after {gone}").into()),
+    }
+}
+
+/// Each CPU finds the words that were published for the tick, while claims change at random; each pick
+/// by the timetable is of the slot's schedulee, and all others are the core's.
+pub fn replayed() -> Result<(), Failed> {
+    let scheduler = Scheduler::load_traced(&HYBRID)?;
+    let cpus = possible_cpus();
+    let mut programs = Vec::new();
+    for node in 1..=3 {
+        for _ in 0..cpus {
+            programs.push(hog(&scheduler, node, &[base(100 * u64::from(node))])?);
+        }
+    }
+    for (node, sleeper) in [(4, Hog::bursts(2, 3)), (5, Hog::bursts(1, 6))] {
+        place(&scheduler, node, &[base(200)], &sleeper)?;
+        programs.push(sleeper);
+    }
+    let mut table = Table::open(&scheduler)?;
+    for node in 1..=5 {
+        table.name(node, InSlot::Node(node), node == 2)?;
+    }
+    let seed = 0x5107_5107_u64;
+    eprintln!("    seed {seed:#x}");
+    let mut state = seed;
+    let mut draw = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    // From which tick on which words are in force.
+    let mut published = vec![(0, table.words.clone())];
+    let mut decisions = Vec::new();
+    for _ in 0..50 {
+        for _ in 0..draw(2 * u64::from(cpus)) + 1 {
+            let index = draw(table.words.len() as u64) as usize;
+            let word = Word {
+                schedulee: draw(6) as u32,
+                distance: 1,
+                expiry: 0,
+            };
+            table.words[index] = if word.schedulee == 0 { 0 } else { word.pack() };
+        }
+        let from = scheduler.publish_slots(&table.words, 0)?;
+        published.retain(|(before, _)| *before < from);
+        published.push((from, table.words.clone()));
+        thread::sleep(Duration::from_millis(30 + draw(80)));
+        let trace = scheduler.take_decisions()?;
+        if trace.lost > 0 {
+            return Err(format!("{} decisions were lost", trace.lost).into());
+        }
+        decisions.extend(trace.decisions);
+    }
+    let rows = tallies(&scheduler);
+    let looks = check_words(&decisions, &table.geometry, &published)?;
+    eprintln!("    {looks} looks");
+    if looks < 100 || rows.iter().any(|row| row.missed > 0) {
+        return Err(format!("{looks} looks").into());
+    }
+    replay::check(&decisions)
+}
+
+/// Returns the number of looks.
+fn check_words(
+    decisions: &[Decision],
+    geometry: &Geometry,
+    published: &[(Tick, Vec<u64>)],
+) -> Result<usize, Failed> {
+    let looks = decisions.iter();
+    let looks: Vec<&Decision> = looks
+        .filter(|told| told.kind == DecisionKind::LookAtSlot)
+        .collect();
+    for told in &looks {
+        let tick = told.early.unwrap_or(0);
+        let in_force = published.iter().rev().find(|(from, _)| *from <= tick);
+        let words = &in_force.expect("the first are from the beginning").1;
+        let index = told.queue as usize * geometry.columns() as usize;
+        let word = words[index + geometry.column(tick) as usize];
+        // The distance to the next claimed slot stands in the words of unclaimed ones, too.
+        if word >> 44 != told.key >> 44 || word as u32 != told.key as u32 {
+            return Err(format!("{told:?} instead of {word:#x}").into());
+        }
+    }
+    Ok(looks.len())
+}
