@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::latencies::NS_PER_S;
+use crate::latencies::{NS_PER_S, now_ns};
 
 /// Steps of a trial, which takes some tens of microseconds.
 const TRIAL: u64 = 20_000;
@@ -48,6 +48,32 @@ impl Compute {
     }
 }
 
+/// CPU time between two looks at a thread's clock: little beside what is measured, and long beside
+/// the call.
+const LOOK_NS: u64 = 5_000;
+
+/// Works until the thread has used so much CPU time, however fast the CPU is meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worker {
+    look: Compute,
+}
+
+impl Worker {
+    pub(crate) fn calibrate() -> Self {
+        let look = Compute::calibrate(LOOK_NS);
+        Self { look }
+    }
+
+    /// Uses `ns` of CPU time, and calls `note` with the time every few microseconds.
+    pub(crate) fn work(self, ns: u64, mut note: impl FnMut(u64)) {
+        let until_ns = used_ns() + ns;
+        while used_ns() < until_ns {
+            self.look.perform();
+            note(now_ns());
+        }
+    }
+}
+
 /// CPU time of this thread. (A slow machine may be so busy that no trial is left alone.)
 fn used_ns() -> u64 {
     let used = clock_gettime(ClockId::ThreadCPUTime);
@@ -63,5 +89,14 @@ mod tests {
         assert_eq!(Compute::calibrate(0).steps, 0);
         // On any machine a second of computing is a thousand steps at least.
         assert!(Compute::calibrate(1_000_000_000).steps > 1_000);
+    }
+
+    #[test]
+    fn work_takes_its_cpu_time_and_notes_the_time() {
+        let (begin_ns, before_ns) = (now_ns(), used_ns());
+        let mut last_ns = 0;
+        Worker::calibrate().work(2_000_000, |now_ns| last_ns = now_ns);
+        assert!(used_ns() - before_ns >= 2_000_000);
+        assert!((begin_ns..=now_ns()).contains(&last_ns));
     }
 }

@@ -6,7 +6,10 @@
 //!   four threads a user;
 //! * [`reflex`]: rings of threads that pass a token through pipes, and yield;
 //! * [`wake`]: a thread that is due at fixed times;
-//! * [`keys`]: a program on a terminal that is typed into.
+//! * [`keys`]: a program on a terminal that is typed into;
+//! * [`controller`]: a thread with a deadline in every period;
+//! * [`gang`]: threads that spin at a barrier;
+//! * [`jobs`]: threads that only compute.
 //!
 //! The threads belong to the calling process and run under its scheduler: plain
 //! Linux or any engine. Chat and Reflex keep an exact account. A message that is lost,
@@ -14,19 +17,28 @@
 
 pub mod chat;
 mod compute;
+pub mod controller;
 mod crew;
+mod deadline;
 mod effort;
 mod error;
+pub mod gang;
+pub mod jobs;
 pub mod keys;
 mod latencies;
 mod limits;
 pub mod reflex;
+mod segments;
 pub mod wake;
+mod window;
 
+pub use deadline::DeadlineReservation;
 pub use effort::{Effort, Performance, RunQueueTimes};
 pub use error::LoadError;
 pub use latencies::Latencies;
 pub use limits::MAX_THREADS;
+pub use segments::{Doing, Segment};
+pub use window::Window;
 
 /// Watches a load while it runs, some times a second.
 pub trait Watch {

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{io, num::NonZeroU64};
 
 use hdrhistogram::Histogram;
-use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::Timespec;
+use rustix::thread::set_current_timer_slack;
 use serde::Serialize;
 
 use crate::compute::Compute;
 use crate::crew::{self, Job, Running};
-use crate::latencies::{NS_PER_S, histogram, now_ns};
+use crate::latencies::{histogram, now_ns};
 use crate::limits::in_range;
+use crate::window::sleep_until;
 use crate::{Latencies, LoadError, Performance, Watch};
 
 /// The size of the load.
@@ -133,18 +133,5 @@ impl Running for Wake {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-    }
-}
-
-fn sleep_until(due_ns: u64) -> io::Result<()> {
-    let due = Timespec {
-        tv_sec: (due_ns / NS_PER_S) as i64,
-        tv_nsec: (due_ns % NS_PER_S) as _,
-    };
-    loop {
-        match clock_nanosleep_absolute(ClockId::Monotonic, &due) {
-            Err(rustix::io::Errno::INTR) => {}
-            ended => return Ok(ended?),
-        }
     }
 }
