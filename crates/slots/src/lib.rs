@@ -21,12 +21,15 @@
 
 mod claimant;
 mod error;
+mod look;
 pub mod scheduler;
 mod slots;
 
 pub use claimant::Claimant;
 pub use error::SlotsError;
+pub use look::next_slot;
 pub use prorata_bulletin::{PublicClaim, Reader, Snapshot, now_ns};
+pub use prorata_core::slots::claim::Schedulee;
 pub use prorata_core::slots::geometry::{Cell, Geometry, Tick};
 pub use prorata_core::slots::level::Level;
 pub use prorata_core::slots::place::View;
