@@ -16,3 +16,4 @@ pub mod slot_table;
 pub mod svg;
 pub mod table;
 pub mod text;
+pub mod timeline;
