@@ -1,6 +1,8 @@
 # prorata: give programs the share of a machine that they were promised.
 #
 #   make run      build it and see three programs share one CPU 3:2:1
+#   make run-slots see a timetable of the CPUs beside plain Linux, nice and
+#                 SCHED_DEADLINE, in a minute
 #   make test     the tests that CI runs: 12 minutes on two CPUs
 #   make test-all all tests: both kernels, every number of CPUs, all figures
 #   make vm-test  all tests of the scheduler inside Linux, in virtual machines
@@ -25,10 +27,13 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run test test-all vm-test vm-demo bench figures build install uninstall clean need-cargo
+.PHONY: run run-slots test test-all vm-test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
+
+run-slots: build
+	$(PRORATA) demo --slots
 
 build: $(PRORATA)
 

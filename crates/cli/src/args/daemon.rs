@@ -231,12 +231,17 @@ Examples:
   prorata demo
   prorata demo --seconds 4 --json
   prorata demo --svg shares.svg
-  prorata demo --engine kernel")]
+  prorata demo --engine kernel
+  prorata demo --slots
+  prorata demo --slots --json | jq '.parts[].missed'")]
 pub struct DemoArgs {
+    /// Show slots of a timetable beside plain Linux, nice values and SCHED_DEADLINE
+    #[arg(long, conflicts_with_all = ["engine", "svg"])]
+    pub slots: bool,
     /// Engine that schedules
     #[arg(long, default_value = "user")]
     pub engine: DaemonEngine,
-    /// Length of the demo in seconds
+    /// Length of the demo in seconds; with --slots, of each of its parts
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: u32,
     /// Also draw the received shares over time as SVG into FILE

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Format;
+use super::players::{ControllerArgs, GangArgs, JobsArgs};
 use super::values::duration;
 
 /// `prorata load`.
@@ -58,6 +59,15 @@ pub enum LoadCommand {
     /// Exit codes: 0 every key was echoed; 1 refused or failed, or some keys had no echo; 2 wrong
     /// usage.
     Keys(KeysArgs),
+    /// A thread with a deadline in every period
+    #[command(hide = true)]
+    Controller(ControllerArgs),
+    /// Threads that spin at a barrier
+    #[command(hide = true)]
+    Gang(GangArgs),
+    /// Threads that only compute
+    #[command(hide = true)]
+    Jobs(JobsArgs),
 }
 
 /// `prorata load chat` (2001, 5.2).

@@ -6,6 +6,7 @@ pub mod events;
 pub mod ledger;
 pub mod load;
 pub mod observe;
+pub mod players;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
@@ -183,11 +184,20 @@ pub enum Command {
     Status(daemon::StatusArgs),
     /// Release all clients and end the daemon
     Stop(daemon::StopArgs),
-    /// Watch three programs share one CPU 3:2:1
+    /// Watch three programs share one CPU 3:2:1, or programs with slots of a timetable
     ///
     /// Runs three copies of a common program on one CPU, and shows the specified and received
     /// share of each. Half-way the third copy is inflated from 1 ticket to 4. The demo leaves
     /// nothing behind.
+    ///
+    /// With --slots, a controller, a gang and compile jobs share two CPUs or more: under plain Linux,
+    /// with nice values, under SCHED_DEADLINE, and with slots of prorata's timetable. The controller
+    /// works 4 ms of every 20 ms, until a deadline. The threads of the gang spin at a barrier until
+    /// all of them have worked 0.5 ms. Two clients of compile jobs have tickets 3:1. All four are
+    /// measured at the same time. Parts that this user may not run are named and left out.
+    ///
+    /// Exit codes: 0 done, and with --slots everything promised held; 1 refused or failed, or a
+    /// promise of slots did not hold; 2 wrong usage.
     Demo(daemon::DemoArgs),
     /// Claim slots of a public timetable of the CPUs
     ///

@@ -9,6 +9,7 @@ use prorata_load::{Latencies, LoadError, Performance, Watch, chat, keys, reflex,
 use crate::args::load::{
     ChatArgs, KeysArgs, LoadArgs, LoadCommand, ReflexArgs, Transport, WakeArgs,
 };
+use crate::commands::players;
 use crate::output;
 use crate::terminal::ProgressLine;
 
@@ -35,7 +36,15 @@ pub fn load(args: &LoadArgs) -> Result<ExitCode> {
             let ended = wake::run(&wake_settings(args), &mut progress);
             progress.end(ended, |report| print_wake(args, report))
         }
+        // These belong to a demo, which shows the progress.
+        LoadCommand::Controller(args) => done(players::play_controller(args)),
+        LoadCommand::Gang(args) => done(players::play_gang(args)),
+        LoadCommand::Jobs(args) => done(players::play_jobs(args)),
     }
+}
+
+fn done(ended: Result<()>) -> Result<ExitCode> {
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 fn chat_settings(args: &ChatArgs) -> chat::ChatSettings {

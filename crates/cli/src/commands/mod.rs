@@ -11,6 +11,7 @@ mod kill;
 mod load;
 mod manual;
 mod observe;
+mod players;
 mod reproduce;
 mod run;
 mod sim;

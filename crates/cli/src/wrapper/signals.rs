@@ -122,6 +122,11 @@ impl Interruption {
         self.signal
     }
 
+    /// The mask in force before, for children.
+    pub fn mask_before(&self) -> &SigSet {
+        self.signals.mask_before()
+    }
+
     /// Ends this process by the signal that came.
     pub fn pass_on(&self) -> ExitCode {
         self.signal

@@ -14,7 +14,7 @@ use crate::support::{OrdinaryUser, end_with_test, eventually, output, stderr, st
 
 /// A demo with its own directory for temporary files, which identifies all its
 /// processes.
-fn demo(directory: &Path, arguments: &[&str]) -> Command {
+pub fn demo(directory: &Path, arguments: &[&str]) -> Command {
     told(
         Command::new(env!("CARGO_BIN_EXE_prorata")),
         directory,
@@ -22,7 +22,7 @@ fn demo(directory: &Path, arguments: &[&str]) -> Command {
     )
 }
 
-fn told(mut command: Command, directory: &Path, arguments: &[&str]) -> Command {
+pub fn told(mut command: Command, directory: &Path, arguments: &[&str]) -> Command {
     command
         .arg("demo")
         .args(arguments)
@@ -32,7 +32,7 @@ fn told(mut command: Command, directory: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Processes with this directory for temporary files.
-fn processes(directory: &Path) -> Vec<String> {
+pub fn processes(directory: &Path) -> Vec<String> {
     let marker = format!("TMPDIR={}", directory.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -52,7 +52,7 @@ fn files(directory: &Path) -> usize {
 }
 
 #[track_caller]
-fn assert_nothing_is_left(directory: &TempDir) {
+pub fn assert_nothing_is_left(directory: &TempDir) {
     eventually("all processes have ended", || {
         processes(directory.path()).is_empty()
     });

@@ -3,6 +3,7 @@
 mod choosing;
 mod crashes;
 mod demo;
+mod demo_slots;
 mod events;
 mod job_control;
 mod killing;

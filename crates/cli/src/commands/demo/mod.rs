@@ -1,8 +1,9 @@
-//! `demo`: three real programs share one CPU by tickets.
+//! `demo`: three real programs share one CPU by tickets, or four have slots of a timetable.
 
 mod programs;
 mod record;
 mod show;
+mod slots;
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ const INFLATED: u32 = 4;
 const QUANTUM_NS: u64 = 20_000_000;
 
 pub fn demo(args: &DemoArgs) -> Result<ExitCode> {
+    if args.slots {
+        return slots::demo(args);
+    }
     let interruption = Interruption::block(&CLEARING)?;
     let program = Program::find()?;
     let cpus = own_cpus().context("cannot find out our CPUs")?;

@@ -8,7 +8,7 @@ mod open;
 mod plan;
 mod report;
 mod run;
-mod show;
+pub mod show;
 mod watch;
 
 use std::process::ExitCode;
@@ -41,12 +41,12 @@ pub fn slots(caller: &dyn Fn() -> Result<Caller>, args: &SlotsArgs) -> Result<Ex
 }
 
 /// Sends a request about the timetable.
-fn ask(connection: &mut Connection, request: SlotsRequest) -> Result<SlotsAnswer> {
+pub fn ask(connection: &mut Connection, request: SlotsRequest) -> Result<SlotsAnswer> {
     caller::answer!(connection, &Request::Slots(request), Response::Slots)
 }
 
 /// The open table.
-fn table(connection: &mut Connection) -> Result<SlotsReport> {
+pub fn table(connection: &mut Connection) -> Result<SlotsReport> {
     match ask(connection, SlotsRequest::Status)? {
         SlotsAnswer::Open(report) => Ok(report),
         other => Err(unexpected(other)),

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use prorata_bulletin::{FILE_NAME, PublicClaim, Reader, now_ns};
 use prorata_core::slots::claim::Schedulee;
 use prorata_core::slots::geometry::Tick;
+use prorata_protocol::Connection;
 use prorata_report::slot_svg::slot_svg;
 use prorata_report::slot_table::SlotTable;
 use prorata_report::table::{Side, Table};
@@ -38,14 +39,7 @@ pub fn show(caller: &Caller, args: &ShowArgs) -> Result<()> {
     let claims = reader.snapshot();
     let claims = claims.context("the table changes too fast to be copied: try again")?;
     let mut connection = caller.open_running()?;
-    let names = match &mut connection {
-        Some(connection) => clients(connection)?,
-        None => Vec::new(),
-    };
-    let names: BTreeMap<String, String> = names
-        .into_iter()
-        .map(|client| (client.id, client.name))
-        .collect();
+    let names = names(connection.as_mut())?;
     let runs = |claim: &PublicClaim| name_of(claim.schedulee, &names);
     if args.format.json {
         let shown: Vec<Shown> = claims
@@ -74,7 +68,15 @@ pub fn show(caller: &Caller, args: &ShowArgs) -> Result<()> {
     list(&reader, &claims.claims, &runs)
 }
 
-fn draw(
+/// The names of the clients that the caller may know, by identifier.
+pub fn names(connection: Option<&mut Connection>) -> Result<BTreeMap<String, String>> {
+    let clients = connection.map_or(Ok(Vec::new()), clients)?;
+    let names = clients.into_iter().map(|client| (client.id, client.name));
+    Ok(names.collect())
+}
+
+/// The table, or some of its columns.
+pub fn draw(
     reader: &Reader,
     claims: &[PublicClaim],
     columns: Option<Range>,
@@ -148,7 +150,7 @@ fn shown(reader: &Reader, claim: &PublicClaim, runs: String) -> Shown {
 }
 
 /// A client's name where the caller may know it, else its identifier; a program's name and pid.
-fn name_of(schedulee: Schedulee, names: &BTreeMap<String, String>) -> String {
+pub fn name_of(schedulee: Schedulee, names: &BTreeMap<String, String>) -> String {
     let program = |path: String| fs::read_to_string(path).unwrap_or_default();
     match schedulee {
         Schedulee::Client(client) => {
