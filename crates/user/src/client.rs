@@ -83,6 +83,8 @@ pub(crate) struct Client {
     pub(crate) usage_ns: (u64, u64),
     /// CPU time not yet reported to the dispatcher.
     pub(crate) uncharged_ns: u64,
+    /// What of it was in slots of a timetable.
+    pub(crate) uncharged_in_slots_ns: u64,
     /// Its own quantum, if it has one.
     pub(crate) quantum_ns: Option<u64>,
     /// The same as last reported to the dispatcher.
@@ -178,6 +180,7 @@ impl Client {
             runnable_told: 0,
             usage_ns: (0, 0),
             uncharged_ns: 0,
+            uncharged_in_slots_ns: 0,
             quantum_ns: None,
             quantum_told_ns: None,
             turn_ends_ns: 0,
@@ -232,14 +235,16 @@ impl Client {
     pub(crate) fn sample(&mut self, sampling: Sampling, now_ns: u64, gone: &mut Vec<Process>) {
         let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
         let window_ns = now_ns - sampled_before_ns;
-        let (used_ns, any_gone) = self.sample_processes(sampling, now_ns, window_ns);
+        let (used, any_gone) = self.sample_processes(sampling, now_ns, window_ns);
+        let used_ns = used.all_ns;
         if any_gone {
             self.bury(gone);
         }
         if used_ns > 0 {
             self.ran_ns = now_ns;
         }
-        self.account(used_ns);
+        self.account_slots(used.in_slots_ns);
+        self.account(used_ns - used.in_slots_ns);
         self.answered_before = self.is_answering();
         self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
         self.usage_ns = match window_ns {
@@ -345,6 +350,14 @@ impl Client {
             if self.answered_before || self.is_answering() {
                 self.answering_ns += used_ns;
             }
+        }
+    }
+
+    /// Charges CPU time in slots: no loser takes that in advance, since tokens pay for it.
+    fn account_slots(&mut self, used_ns: u64) {
+        if !self.suspended {
+            self.uncharged_ns += used_ns;
+            self.uncharged_in_slots_ns += used_ns;
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct Competition {
     clock: ServiceClock,
     /// Of hybrid lottery scheduling, at the last decision.
     mechanisms: Mechanisms,
+    /// The period of a timetable that the dispatcher is not told of yet.
+    new_period_ns: Option<u64>,
 }
 
 impl Competition {
@@ -71,7 +73,13 @@ impl Competition {
             chronicle: Chronicle::default(),
             clock: ServiceClock::default(),
             mechanisms: Mechanisms::NONE,
+            new_period_ns: None,
         }
+    }
+
+    /// Clients may run in slots of a table with this period from now on.
+    pub(crate) fn open_slots(&mut self, period_ns: u64) {
+        self.new_period_ns = Some(period_ns);
     }
 
     /// What programs without a client leave of the CPUs.
@@ -134,6 +142,9 @@ impl Competition {
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
+        if let Some(period_ns) = self.new_period_ns.take() {
+            dispatcher.open_slots(period_ns);
+        }
         if dispatcher.mechanisms().judges_wakes() {
             let served_ns = tree.uncharged_ns();
             let used_all = tree.uses_all_cpus();
@@ -189,7 +200,8 @@ impl Competition {
         for winner in &self.winners {
             let usage = dispatcher.usage(winner.client);
             if let Some(client) = tree.client_mut(winner.client) {
-                let (specified_ns, received_ns) = (usage.specified_ns, usage.received_ns);
+                let specified_ns = usage.specified_ns;
+                let received_ns = usage.received_ns - usage.uncharged_ns;
                 client.lag_ns = client.lag.of(specified_ns, received_ns, most_ns);
             }
         }

@@ -40,13 +40,18 @@ impl Client {
 
 /// Notes in each client how its limit stands. Returns when the first pause ends.
 pub(crate) fn note_limits(tree: &mut Tree, dispatcher: &Dispatcher) -> Option<u64> {
+    let mut any_changed = false;
     for client in tree.lively_mut() {
+        let was_paused = client.is_paused();
         client.limit = match dispatcher.is_limited(client.id) {
             false => Limit::None,
             true if dispatcher.is_paused(client.id) => Limit::Exhausted,
             true => Limit::Kept,
         };
+        any_changed |= client.is_paused() != was_paused;
     }
+    // A client that pauses has no slots.
+    tree.recast_due |= any_changed;
     dispatcher.next_resumption_ns()
 }
 

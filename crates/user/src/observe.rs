@@ -274,9 +274,12 @@ impl Client {
             return 0;
         }
         let used_ns = std::mem::take(&mut self.uncharged_ns);
+        let in_slots_ns = std::mem::take(&mut self.uncharged_in_slots_ns);
         if used_ns > 0 {
             self.outlook_holds = false;
-            dispatcher.charge(self.id, used_ns);
+            dispatcher.charge(self.id, used_ns - in_slots_ns);
+            // Gifts are not raised.
+            dispatcher.charge_slot(self.id, in_slots_ns, false);
         }
         used_ns
     }

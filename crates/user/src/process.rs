@@ -1,6 +1,7 @@
 //! One managed process: its CPU time, its state, and the deeds done to it.
 
 use std::io;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -31,6 +32,21 @@ pub(crate) enum Treatment {
     Idle,
     /// It does not run.
     Stopped,
+}
+
+/// CPU time since the last sample.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Used {
+    pub(crate) all_ns: u64,
+    /// What of it was in slots of a timetable.
+    pub(crate) in_slots_ns: u64,
+}
+
+impl AddAssign for Used {
+    fn add_assign(&mut self, other: Self) {
+        self.all_ns += other.all_ns;
+        self.in_slots_ns += other.in_slots_ns;
+    }
 }
 
 /// Why a deed was not done.
@@ -72,7 +88,9 @@ pub(crate) struct Process {
     pub(crate) threads: SharedThreads,
     /// CPU time since the process began, at the last sample.
     pub(crate) clock_ns: u64,
-    /// The same when it was last promoted or unbound.
+    /// CPU time in slots since the process began, at the last sample.
+    in_slots_ns: u64,
+    /// CPU time since the process began, when it was last promoted or unbound.
     restored_at_ns: u64,
     /// The same when it was last reviewed, if it was.
     reviewed_at_ns: Option<u64>,
@@ -157,6 +175,7 @@ impl Process {
             stat_file,
             threads: SharedThreads::new(threads),
             clock_ns,
+            in_slots_ns: 0,
             restored_at_ns: clock_ns,
             reviewed_at_ns: None,
             waited,
@@ -179,18 +198,28 @@ impl Process {
     }
 
     /// CPU time used since the last sample; zero once it is gone.
-    pub(crate) fn sample(&mut self) -> u64 {
-        let Some(clock_ns) = scheduler::cpu_time_ns(self.id.pid) else {
+    pub(crate) fn sample(&mut self) -> Used {
+        // No slot begins or ends between the two readings.
+        let threads = self.threads.lock();
+        let clock_ns = scheduler::cpu_time_ns(self.id.pid);
+        let in_slots_ns = threads.service_in_slots_ns();
+        drop(threads);
+        let Some(clock_ns) = clock_ns else {
             let _ = self.read_stat();
             self.progressed = false;
-            return 0;
+            return Used::default();
         };
         // The sum over threads may fall for a moment when one of them ends. Charged time stays
         // charged.
         let used_ns = clock_ns.saturating_sub(self.clock_ns);
         self.clock_ns += used_ns;
         self.progressed = used_ns > 0;
-        used_ns
+        let used_in_slots_ns = in_slots_ns.saturating_sub(self.in_slots_ns).min(used_ns);
+        self.in_slots_ns += used_in_slots_ns;
+        Used {
+            all_ns: used_ns,
+            in_slots_ns: used_in_slots_ns,
+        }
     }
 
     /// Whether a sample showed use since this was asked last.

@@ -177,16 +177,7 @@ fn limit_of(pid: u32, resource: libc::__rlimit_resource_t) -> Option<u64> {
 pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
     // that sums up `sum_exec_runtime`.
-    read_clock((!(pid as libc::clockid_t) << 3) | 2)
-}
-
-/// CPU time of one thread, of any process.
-pub(crate) fn thread_cpu_time_ns(tid: u32) -> Option<u64> {
-    // As above, and 4 for a thread.
-    read_clock((!(tid as libc::clockid_t) << 3) | 6)
-}
-
-fn read_clock(clock: libc::clockid_t) -> Option<u64> {
+    let clock = (!(pid as libc::clockid_t) << 3) | 2;
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

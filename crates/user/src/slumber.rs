@@ -11,7 +11,7 @@
 //! charged that may have been charged to a slumbering child ([`crate::reaped`]).
 
 use crate::client::Client;
-use crate::process::Process;
+use crate::process::{Process, Used};
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 
 /// In clients with more processes than this, some may slumber.
@@ -74,36 +74,36 @@ impl Client {
         sampling: Sampling,
         now_ns: u64,
         window_ns: u64,
-    ) -> (u64, bool) {
+    ) -> (Used, bool) {
         let is_crowd = self.processes.len() > CROWD;
-        let (mut used_ns, mut any_gone) = (0, false);
+        let (mut used, mut any_gone) = (Used::default(), false);
         let mut slumbering = 0;
         for process in &mut self.processes {
             if process.slumbers {
                 slumbering += 1;
                 continue;
             }
-            let used_by_it_ns = process.sample();
-            used_ns += used_by_it_ns;
+            let used_by_it = process.sample();
+            used += used_by_it;
             any_gone |= process.gone;
-            process.note_rest(used_by_it_ns, now_ns, is_crowd);
+            process.note_rest(used_by_it.all_ns, now_ns, is_crowd);
         }
         if slumbering > 0 {
             let due = match sampling {
                 Sampling::All => slumbering,
                 Sampling::Due => due(slumbering, window_ns),
             };
-            let (used_asleep_ns, gone_asleep) = self.sample_slumbering(due, now_ns, is_crowd);
-            used_ns += used_asleep_ns;
+            let (used_asleep, gone_asleep) = self.sample_slumbering(due, now_ns, is_crowd);
+            used += used_asleep;
             any_gone |= gone_asleep;
         }
-        (used_ns, any_gone)
+        (used, any_gone)
     }
 
     /// Samples so many slumbering processes, in turn.
-    fn sample_slumbering(&mut self, due: usize, now_ns: u64, is_crowd: bool) -> (u64, bool) {
+    fn sample_slumbering(&mut self, due: usize, now_ns: u64, is_crowd: bool) -> (Used, bool) {
         let count = self.processes.len();
-        let (mut used_ns, mut any_gone, mut left) = (0, false, due);
+        let (mut used, mut any_gone, mut left) = (Used::default(), false, due);
         let from = self.slumber_from;
         for step in 0..count {
             let index = (from + step) % count;
@@ -116,16 +116,16 @@ impl Client {
                 continue;
             }
             left -= 1;
-            let used_by_it_ns = process.sample();
-            used_ns += used_by_it_ns;
+            let used_by_it = process.sample();
+            used += used_by_it;
             any_gone |= process.gone;
-            process.note_rest(used_by_it_ns, now_ns, is_crowd);
+            process.note_rest(used_by_it.all_ns, now_ns, is_crowd);
             self.unsettled |= !process.slumbers;
         }
-        if used_ns > SURPRISE_NS {
+        if used.all_ns > SURPRISE_NS {
             self.wake_all(now_ns);
         }
-        (used_ns, any_gone)
+        (used, any_gone)
     }
 
     /// All its processes have to earn their slumber anew.

@@ -6,6 +6,7 @@
 //! slot gets what a turn demands when the slot ends.
 
 mod rival;
+mod service;
 mod shared;
 mod slot;
 
@@ -18,6 +19,7 @@ use crate::reach::Target;
 use crate::scheduler::{self, Policy, intersection};
 use crate::table::{Journal, RecordId, flag};
 
+use service::Service;
 pub(crate) use shared::SharedThreads;
 pub(crate) use slot::Ascent;
 use slot::InSlot;
@@ -101,6 +103,7 @@ pub(crate) struct Threads {
     is_cast: bool,
     /// Some thread is raised.
     in_slot: bool,
+    service: Service,
     /// It gives way to the schedulee of another client's slot.
     by_slot: Treatment,
     /// Bindings in slots, as long as a child may have inherited them.
@@ -127,6 +130,7 @@ impl Threads {
             stopped: false,
             is_cast: false,
             in_slot: false,
+            service: Service::default(),
             by_slot: Treatment::Normal,
             slot_bindings: Vec::new(),
         };

@@ -198,6 +198,7 @@ impl Tree {
     pub(crate) fn forgive(&mut self) {
         for client in self.clients.iter_quietly() {
             client.uncharged_ns = 0;
+            client.uncharged_in_slots_ns = 0;
             client.advance_ns = 0;
         }
     }

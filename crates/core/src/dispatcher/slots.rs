@@ -44,17 +44,23 @@ struct InSlots {
 }
 
 impl Dispatcher {
-    /// From now on clients may run in slots of a table with this period. No mechanism of 1999 is
-    /// in force.
+    /// From now on clients may run in slots of a table with this period. What they received in slots
+    /// of an earlier table stays in their accounts.
     pub fn open_slots(&mut self, period_ns: u64) {
-        let clients = BTreeMap::new();
-        debug_assert!(self.hybrid.is_none());
+        let clients = match self.slots.take() {
+            Some(before) => before.clients,
+            None => BTreeMap::new(),
+        };
         self.slots = Some(Box::new(Slots { period_ns, clients }));
     }
 
     /// A waiting thread of a client has a CPU by the timetable from now on: a free one, of the
-    /// only pool. The client's other threads compete as before.
+    /// only pool. The client's other threads compete as before. No mechanism of 1999 is in force.
+    ///
+    /// An engine under which the slot preempts what the policy chose for the CPU only charges
+    /// ([`Dispatcher::charge_slot`]): the client that lost the CPU uses less of its turn.
     pub fn begin_slot(&mut self, client: ClientId) {
+        debug_assert!(self.hybrid.is_none());
         if let [chooser] = self.choosers.as_mut_slice() {
             chooser.lend_cpu();
         }
@@ -121,6 +127,9 @@ impl Dispatcher {
             in_slots.uncharged_ns += used_ns - charged_ns;
         }
         self.allowances.charge(index, used_ns);
+        if charged_ns > 0 && self.hybrid.is_some() {
+            self.charge_hybrid(client, charged_ns);
+        }
         if charged_ns > 0
             && let Some(chooser) = self.chooser_of(client)
         {

@@ -1,5 +1,7 @@
 //! Slots of a timetable beside every policy: what they cost in tickets.
 
+use prorata_core::hybrid::Mechanisms;
+
 use super::*;
 
 const SLOT_NS: u64 = 10_000_000;
@@ -200,4 +202,20 @@ fn threads_in_slots_do_not_compete() {
     assert_eq!(cpus(&mut bench), [(second, 1)]);
     bench.dispatcher.set_runnable(first, 1);
     assert_eq!(cpus(&mut bench), [(first, 1), (second, 1)]);
+}
+
+/// The lead of hybrid lottery scheduling counts slot time as far as that is charged.
+#[test]
+fn slots_move_a_lead_no_further_than_a_pass() {
+    let mut slotted = Slotted::new(PolicyName::Stride, &[10, 60, 30]);
+    slotted.dispatcher().set_mechanisms_beside(Mechanisms::ALL);
+    let first = slotted.clients[0];
+    // Each charge rounds by a nanosecond.
+    let room_ns = (PERIOD_NS + 2 * QUANTUM_NS) / 10 + COLUMNS;
+    for tick in 1..=COLUMNS {
+        slotted.dispatcher().advance(tick * SLOT_NS);
+        slotted.dispatcher().charge_slot(first, SLOT_NS, false);
+        let lead_ns = slotted.dispatcher().lead_ns(first);
+        assert!(lead_ns > 0 && lead_ns <= room_ns, "{tick}: {lead_ns}");
+    }
 }

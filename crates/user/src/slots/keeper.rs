@@ -39,6 +39,8 @@ const MOST_MISSED: u64 = 10_000;
 pub(crate) struct Play {
     pub(crate) mechanism: SlotMechanism,
     pub(crate) casting: Casting,
+    /// Of the table.
+    pub(crate) period_ns: u64,
     cpus: Vec<u32>,
     tallies: Vec<Tally>,
     ended: AtomicBool,
@@ -50,6 +52,7 @@ impl Play {
         Self {
             mechanism,
             casting: Casting::default(),
+            period_ns: u64::from(reader.geometry().columns()) * reader.geometry().slot_ns(),
             tallies: cpus.iter().map(|_| Tally::new()).collect(),
             cpus,
             ended: AtomicBool::new(false),

@@ -9,6 +9,7 @@ use rustix::thread::CpuSet;
 use super::{Binding, Heritage, Thread, Threads};
 use crate::priority::{self, Raise, SLOT};
 use crate::process_id::Handle;
+use crate::procfs::SchedStatFile;
 use crate::reach::Target;
 use crate::scheduler::{self, Policy};
 use crate::table::{Journal, Table, flag};
@@ -58,7 +59,10 @@ impl Ascent {
 /// at a boundary.
 #[derive(Debug)]
 pub(super) struct InSlot {
-    is_raised: bool,
+    pub(super) is_raised: bool,
+    /// Its clock, if it may be raised without the other threads, and how that stood when it was.
+    pub(super) clock: Option<SchedStatFile>,
+    pub(super) since_ns: Option<u64>,
     /// As of the last slot, and as in the table.
     ascent: Ascent,
 }
@@ -71,6 +75,8 @@ impl InSlot {
         };
         Self {
             is_raised: false,
+            clock: None,
+            since_ns: None,
             ascent: Ascent {
                 own_policy: Policy::OTHER,
                 own_priority: 0,
@@ -177,11 +183,19 @@ impl Ascent {
 }
 
 impl Threads {
-    /// Lets the keeper raise threads from now on.
-    pub(crate) fn cast(&mut self, journal: &mut Journal) {
+    /// Lets the keeper raise threads from now on, or only one.
+    pub(crate) fn cast(&mut self, only: Option<u32>, journal: &mut Journal) {
         self.is_cast = true;
         self.slot_bindings.reserve_exact(MOST_BINDINGS);
         self.prepare(journal);
+        let pid = self.pid;
+        let thread = self.list.iter_mut().find(|thread| Some(thread.tid) == only);
+        if let Some(Thread { tid, slot, .. }) = thread
+            && let Some(slot) = slot
+        {
+            slot.clock
+                .get_or_insert_with(|| SchedStatFile::of(pid, *tid));
+        }
     }
 
     pub(crate) fn is_cast(&self) -> bool {
@@ -235,6 +249,7 @@ impl Threads {
             }
         }
         self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
+        self.begin_service(only);
         if self.in_slot && self.stopped {
             let _ = process.signal(Signal::CONT);
         }
@@ -312,6 +327,7 @@ impl Threads {
                 table.unmark(record, flag::RAISED);
             }
         }
+        self.end_service(only);
         let was_in_slot = self.in_slot;
         self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
         if was_in_slot && !self.in_slot && self.stopped {
@@ -353,6 +369,8 @@ impl Threads {
         table.keep_ascent(record, &ascent);
         self.list[index].slot = Some(Box::new(InSlot {
             is_raised: true,
+            clock: None,
+            since_ns: None,
             ascent,
         }));
         self.in_slot = true;

@@ -21,6 +21,7 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
+mod slot_charges;
 mod slots;
 mod slumber;
 mod strays;
@@ -73,8 +74,9 @@ fn main() -> ExitCode {
     for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
         add_for_root(&mut trials, name, test);
     }
-    for (name, test) in slots::TESTS_OF_ROOT {
-        add_for_root(&mut trials, name, || slots::above_slots(*test));
+    let of_slots = [slots::TESTS_OF_ROOT, slot_charges::TESTS_OF_ROOT].concat();
+    for (name, test) in of_slots {
+        add_for_root(&mut trials, name, move || slots::above_slots(test));
     }
     if scope::can_be_had() {
         let name = "a service manager gives an engine a scope (GroupIdle)";

@@ -53,11 +53,7 @@ impl Bulletin {
         schedulee: Schedulee,
         expires: Option<u64>,
     ) {
-        let owner = Owner { user, client: None };
-        let caller = Caller {
-            owner,
-            privileged: true,
-        };
+        let caller = caller(user);
         let now = self.tick();
         let (account, amount) = (Account::User(user), Amount::Absolute(10_000));
         self.table
@@ -87,7 +83,19 @@ impl Bulletin {
         }
     }
 
-    /// The same as root, for good.
+    /// Frees these columns of a row, which is in force when this returns.
+    pub fn free(&mut self, row: u32, columns: std::ops::Range<u32>) {
+        let user = rustix::process::getuid().as_raw();
+        let now = self.tick();
+        let cells: Vec<Cell> = columns.map(|column| Cell { row, column }).collect();
+        self.table
+            .free_slots(&caller(user), &cells, now)
+            .expect("they are ours");
+        self.writer.publish(&mut self.table);
+        self.come_into_force();
+    }
+
+    /// Claims columns for good, as this user.
     pub fn claim(&mut self, row: u32, columns: std::ops::Range<u32>, schedulee: Schedulee) {
         let user = rustix::process::getuid().as_raw();
         self.claim_until(user, row, columns, schedulee, None);
@@ -99,6 +107,13 @@ impl Bulletin {
             .set_online(row, false)
             .expect("there is such a row");
         self.writer.publish(&mut self.table);
+    }
+}
+
+fn caller(user: u32) -> Caller {
+    Caller {
+        owner: Owner { user, client: None },
+        privileged: true,
     }
 }
 
