@@ -19,6 +19,6 @@ mod reader;
 mod writer;
 
 pub use layout::{FILE_NAME, VERSION};
-pub use owners::{Owners, Part};
+pub use owners::{Owners, Part, Playbill};
 pub use reader::{BulletinError, PublicClaim, Reader, Snapshot, now_ns};
 pub use writer::Writer;

@@ -276,6 +276,13 @@ impl Reader {
         records.iter().enumerate().filter_map(claim).collect()
     }
 
+    /// Ends all waits for this table, of all programs.
+    pub fn wake_waiters(&self) {
+        let word = &self.memory.header().sequence;
+        // It fails only if the memory is gone.
+        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    }
+
     /// A number that changes with the table, to wait for the next change.
     pub fn sequence(&self) -> u32 {
         self.memory.header().sequence.load(Acquire)

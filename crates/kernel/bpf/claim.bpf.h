@@ -14,8 +14,10 @@
  * Tokens paid for the slot, so its time costs tickets only up to a bound (word.h). A task in its slot is
  * out of the order of tasks, like an early task: it stands for its node nowhere.
  *
- * Two rules protect the others. A claim ends where its client's limit does: a client that pauses has no
- * slots. And tasks that have waited too long (OVERDUE_NS) get a turn in a claimed slot.
+ * Rules protect the others. A claim ends where its client's limit does: a client that pauses has no
+ * slots. Tasks that have waited too long (OVERDUE_NS) get a turn in a claimed slot. And after a busy CPU
+ * was wholly claimed for CLAIMED_NS, the fallback decides there for a moment. So the kernel, which
+ * unloads a scheduler after thirty seconds in which some task waits, never does for a timetable.
  */
 #ifndef PRORATA_CLAIM_BPF_H
 #define PRORATA_CLAIM_BPF_H
@@ -260,15 +262,24 @@ __noinline int call_from_elsewhere(s32 here)
 	return 0;
 }
 
-__noinline int is_early_overdue(u64 now)
+/* So long may claims precede the fallback on a CPU without a break, and so long is the break. */
+#define CLAIMED_NS 4000000000ULL
+#define OTHERS_NS  20000000ULL
+
+/* The fallback decides on a CPU. */
+static void note_fallback(struct slot *slot, u64 now)
 {
-	return is_first_overdue(EARLY, now);
+	slot->others_from = now + CLAIMED_NS;
 }
 
-/* Whether tasks that wait for this CPU have waited too long for claims to precede them. */
-static bool others_are_overdue(s32 cpu, u64 now)
+/* Whether claims do not precede others on a CPU for now. */
+static bool is_others_turn(struct slot *slot, s32 cpu, u64 now)
 {
-	return is_overdue(cpu, now) || (early_waits() && is_early_overdue(now));
+	if (!before(now, slot->others_from)) {
+		slot->others_until = now + OTHERS_NS;
+		slot->others_from = slot->others_until + CLAIMED_NS;
+	}
+	return before(now, slot->others_until) || is_overdue(cpu, now);
 }
 
 /* A CPU in a claimed slot takes a task of the schedulee, which did not run here until now. */
@@ -304,7 +315,7 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 {
 	struct slot *slot = slot_on(cpu);
 
-	if (slot && !others_are_overdue(cpu, now)) {
+	if (slot && !is_others_turn(slot, cpu, now)) {
 		if (!prev || !task || !is_schedulee(slot, prev, task) || is_held(prev, task)) {
 			if (take_in_slot(slot, cpu))
 				return DECIDED;
@@ -316,6 +327,7 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 			return DECIDED;
 		}
 	}
+	note_fallback(slot_at(cpu), now);
 	if (prev && task && free_slot_for(prev, task, true) >= 0)
 		return LEAVES;
 	return FALLBACK;

@@ -177,7 +177,6 @@ static bool gives_way(const struct task *task, s32 cpu)
 static void wait_among_early(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)
 {
 	leave_place(task);
-	begin_to_wait(p, task);
 	trace_early(EARLY_WAITS, p, task, EARLY);
 	note_use(&early_in_use);
 	insert_by_key(p, EARLY, slice, task->early, enq_flags);

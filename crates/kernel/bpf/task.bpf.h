@@ -415,6 +415,16 @@ __noinline u64 charge_in_slot(struct task *task __arg_nonnull, u64 used_ns, u64 
 	return charged_ns;
 }
 
+/* A task used service: its client's lead, its own and its window follow. */
+__noinline int raise_leads(struct task *task __arg_nonnull, u64 service_ns, u64 now)
+{
+	raise_lead(task->node, service_ns, now);
+	advance_window(task, now);
+	receive(&task->window, service_ns);
+	task->lead_ns = risen(task->lead_ns, service_ns);
+	return 0;
+}
+
 /* Charges a competing task for the CPU time that it used since the last charge. */
 static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
@@ -445,10 +455,7 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 		/* Its lead drains by what is due now, though the node's worth is not found anew. */
 		if (waits)
 			settle(entity_of(task));
-		raise_lead(task->node, service_ns, now);
-		advance_window(task, now);
-		receive(&task->window, service_ns);
-		task->lead_ns = risen(task->lead_ns, service_ns);
+		raise_leads(task, service_ns, now);
 	}
 	if (service_ns)
 		charge_entity(entity_of(task), p->pid, service_ns, is_out_of_order(task));

@@ -79,6 +79,9 @@ struct slot {
 	bool has_run;
 	/* Since when a task of another class runs instead of the schedulee, or 0. */
 	u64 stolen_since_ns;
+	/* By the CPU's clock: when the fallback is to decide again, and until when it does. */
+	u64 others_from;
+	u64 others_until;
 };
 
 struct slot slots[MAX_CPUS] TABLE;

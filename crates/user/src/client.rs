@@ -73,6 +73,8 @@ pub(crate) struct Client {
     pub(crate) affinity_told: Option<Affinity>,
     /// Its user took it out of the competition.
     pub(crate) suspended: bool,
+    /// Some of its processes are raised in slots.
+    pub(crate) has_slots: bool,
     /// How its limit stood at the last decision.
     pub(crate) limit: Limit,
     /// Runnable threads, up to the number of CPUs; zero is blocked.
@@ -175,6 +177,7 @@ impl Client {
             affinity: None,
             affinity_told: None,
             suspended: false,
+            has_slots: false,
             limit: Limit::None,
             runnable: 0,
             runnable_told: 0,

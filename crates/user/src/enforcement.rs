@@ -302,6 +302,8 @@ impl Client {
             false if competes => Treatment::Stopped,
             // A stopped sleeper could not be seen to wake.
             false => Treatment::Normal,
+            // Each of its slots would begin later if a signal had to continue it.
+            true if competes && self.has_slots => Treatment::Idle,
             // A loser runs now and then even when it stands by. After more than a quantum of that
             // it is stopped until its turn.
             true if competes => {

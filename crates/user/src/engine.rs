@@ -27,7 +27,7 @@ use crate::priority::Raise;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
 use crate::signals::SignalWatch;
-use crate::slots::{Director, Keeper, Play, SlotMechanism, SlotReport};
+use crate::slots::{Director, Keepers, Play, SlotMechanism, SlotReport};
 use crate::strays::Stray;
 use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
@@ -46,7 +46,7 @@ pub struct UserEngine {
     thread: Option<JoinHandle<()>>,
     started: Instant,
     table: Arc<Table>,
-    keeper: Mutex<Option<Keeper>>,
+    keepers: Mutex<Option<Keepers>>,
 }
 
 impl UserEngine {
@@ -106,7 +106,7 @@ impl UserEngine {
             thread: Some(thread),
             started: Instant::now(),
             table,
-            keeper: Mutex::new(None),
+            keepers: Mutex::new(None),
         })
     }
 
@@ -196,13 +196,13 @@ impl UserEngine {
 
     /// Enforces this timetable from now on, in place of any other, or none. Returns how: the first
     /// that this user may do. A table that is closed, or whose CPUs are offline, is as good as none.
-    /// Waits for the end of the former keeper, up to a tenth of a second.
+    /// Waits for the end of the former keepers.
     pub fn set_timetable(
         &self,
         reader: Option<prorata_bulletin::Reader>,
     ) -> Result<Option<SlotMechanism>, EngineError> {
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        *keeper = None;
+        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        *keepers = None;
         let Some(reader) = reader else {
             self.ask(|thread, _| thread.direct(None))?;
             return Ok(None);
@@ -219,16 +219,15 @@ impl UserEngine {
         let play = Arc::new(Play::new(mechanism, &reader));
         let director = play.clone();
         self.ask(move |thread, _| thread.direct(Some(director)))?;
-        let (table, commands) = (self.table.clone(), self.commands.clone());
-        let started = Keeper::start(play, reader, raise, table, commands);
-        *keeper = Some(started.map_err(|error| EngineError::System("start the keeper", error))?);
+        let started = Keepers::start(play, reader, raise, &self.table, self.commands.clone());
+        *keepers = Some(started.map_err(|error| EngineError::System("start the keepers", error))?);
         Ok(Some(mechanism))
     }
 
     /// How the timetable is kept; `None` if none is enforced.
     pub fn slot_report(&self) -> Option<SlotReport> {
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        keeper.as_ref().map(Keeper::report)
+        let keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        keepers.as_ref().map(Keepers::report)
     }
 
     /// Readable while [`take_exited`](Self::take_exited) would return a client, and once the
@@ -301,7 +300,7 @@ impl UserEngine {
 
 impl Drop for UserEngine {
     fn drop(&mut self) {
-        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.keepers.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let _ = self.commands.send(|thread, _| thread.ended = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -11,7 +11,7 @@
 //!   promise: a new promise before t       every 250 ms: later than t?
 //!                                           yes: undo all, keep the records,
 //!                                           again with each look
-//!   the keeper of slots promises, too               yes: lower what is raised
+//!   keepers of slots promise, too                   yes: lower what is raised there
 //!   dies in any way: socket closes        end of file: undo all, clear, end
 //! ```
 //!
@@ -240,9 +240,12 @@ fn guard() -> io::Result<()> {
         if monotonic_ns() > table.promised_ns() && owes_release() {
             table.announce_release();
             put_right(&table, clients_socket, Records::Keep);
-        } else if monotonic_ns() > table.keeper_promised_ns() && table.is_anything(flag::RAISED) {
+            continue;
+        }
+        let stalled = table.stalled_keepers(monotonic_ns());
+        if stalled.count() > 0 && table.is_anything(flag::RAISED) {
             table.announce_lowering();
-            lower(&table, clients_socket);
+            lower(&table, clients_socket, &stalled);
         }
     }
 }

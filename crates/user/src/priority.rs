@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   4  the guardian: it must get the machine back from all below
-//!   3  keeper, decision thread, and the daemon's control thread: claims are made and freed
-//!      although all slots are taken (2005, Figure 3.2: the resource manager is above the slots)
-//!   2  the schedulee of a slot
+//!   3  keepers: none waits for another thread of the engine at a boundary
+//!   2  decision thread, and the daemon's control thread: claims are made and freed although
+//!      all slots are taken (2005, Figure 3.2: the resource manager is above the slots)
+//!   1  the schedulee of a slot
 //!   0  all others
 //! ```
 
@@ -14,9 +15,11 @@ use std::sync::mpsc;
 use crate::scheduler::Policy;
 
 /// Of a schedulee in its slot.
-pub(crate) const SLOT: u32 = 2;
-/// Of the engine's threads.
-pub(crate) const ENGINE: u32 = 3;
+pub(crate) const SLOT: u32 = 1;
+/// Of the engine's other threads.
+pub(crate) const ENGINE: u32 = 2;
+/// Of keepers.
+pub(crate) const KEEPER: u32 = 3;
 /// Of the guardian.
 pub(crate) const GUARDIAN: u32 = 4;
 

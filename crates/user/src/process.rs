@@ -84,7 +84,7 @@ pub(crate) struct Process {
     pub(crate) session: u32,
     pub(crate) handle: Arc<Handle>,
     stat_file: StatFile,
-    /// Shared with the keeper of slots.
+    /// Shared with the keepers of slots.
     pub(crate) threads: SharedThreads,
     /// CPU time since the process began, at the last sample.
     pub(crate) clock_ns: u64,
@@ -164,7 +164,7 @@ impl Process {
         let mut threads = Threads::new(id.pid, record, &stat, &heritage, journal);
         if threads.are_in_slot() {
             // Born in its parent's slot, where that is inherited.
-            threads.lower(&handle, None, journal.table());
+            threads.lower_unseated(&handle, journal.table());
         }
         Ok(Process {
             id,
@@ -387,7 +387,7 @@ impl Process {
         }
     }
 
-    /// Lowers it in its slot, if need be, and has the keeper raise it no more.
+    /// Lowers it in its slot, if need be, and has keepers raise it no more.
     pub(crate) fn uncast(&mut self, table: &Table) {
         let mut threads = self.threads.lock();
         if threads.is_cast() || threads.are_in_slot() {

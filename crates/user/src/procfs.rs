@@ -21,7 +21,7 @@ pub(crate) use children::{are_children_listed, children_of};
 pub use environment::environment_variable;
 pub(crate) use idle_times::IdleTimes;
 pub use last_born::LastBorn;
-pub(crate) use schedstat::{SchedStat, SchedStatFile};
+pub(crate) use schedstat::SchedStatFile;
 pub use stat::{Stat, stat, thread_stat};
 pub(crate) use stat::{StatFile, TICK_NS};
 pub(crate) use status::{SignalSets, Status, StatusFile, signal_sets};

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::Signal;
+use rustix::thread::CpuSet;
 
 use crate::control_groups;
 use crate::marker::marked_client;
@@ -14,7 +15,7 @@ use crate::priority::{self, Raise};
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
 use crate::reach::Target;
-use crate::scheduler::{self, Policy};
+use crate::scheduler::{self, Policy, intersection};
 use crate::table::{Entry, Table, flag};
 use crate::threads::Binding;
 
@@ -40,26 +41,37 @@ pub(crate) struct Swept {
 /// Undoes all deeds that the table lists. `socket` tells the clients of the table's engine from
 /// other engines' clients.
 pub(crate) fn put_right(table: &Table, socket: &Path, records: Records) -> Swept {
-    let mut swept = undo(table, socket, records, flag::TOUCHED);
+    let mut swept = undo(table, socket, records, flag::TOUCHED, |_| true);
     if let Some(base) = table.control_groups() {
         swept.restored += control_groups::put_right(&base, records);
     }
     swept
 }
 
-/// Lowers all threads that are raised in slots, and keeps their records: the keeper has stalled.
-pub(crate) fn lower(table: &Table, socket: &Path) -> Swept {
-    undo(table, socket, Records::Keep, flag::RAISED)
+/// Lowers the threads that are raised in slots of these CPUs, and keeps their records: the keepers
+/// there have stalled.
+pub(crate) fn lower(table: &Table, socket: &Path, cpus: &CpuSet) -> Swept {
+    let is_there = |entry: &Entry| {
+        let ascent = entry.ascent.as_ref();
+        ascent.is_some_and(|ascent| intersection(&ascent.binding.ours, cpus).count() > 0)
+    };
+    undo(table, socket, Records::Keep, flag::RAISED, is_there)
 }
 
-/// Undoes the deeds of these kinds.
-fn undo(table: &Table, socket: &Path, records: Records, deeds: u32) -> Swept {
+/// Undoes the deeds of these kinds of the records that `concerns` names.
+fn undo(
+    table: &Table,
+    socket: &Path,
+    records: Records,
+    deeds: u32,
+    concerns: impl Fn(&Entry) -> bool,
+) -> Swept {
     let mut entries: Vec<Entry> = table.entries().collect();
     // Continues children before their parents, so that no shell sees a stopped child.
     entries.sort_by_key(|entry| std::cmp::Reverse((entry.thread.start_time_ticks, entry.pid)));
     let known = Known::from(&entries);
     let mut swept = Swept::default();
-    for entry in &entries {
+    for entry in entries.iter().filter(|entry| concerns(entry)) {
         let result = restore(entry, &known, deeds);
         swept.count(result);
         let is_settled = matches!(result, Ok(_) | Err(Errno::SRCH | Errno::NOENT));

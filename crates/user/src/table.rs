@@ -9,7 +9,7 @@
 //! valid. After a crash of the machine the boot identifier differs, and the records are void.
 //!
 //! ```text
-//!   | header, one page | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
+//!   | header, three pages | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
 //! ```
 
 mod journal;
@@ -40,7 +40,7 @@ pub(crate) use journal::{Journal, RecordId};
 const FILE_NAME: &str = "demoted.table";
 
 /// "prorata" and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x04");
+const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x05");
 
 /// Records in a table. A process needs one, and so does each thread that is bound or has a policy
 /// that is not the ordinary one.
@@ -49,7 +49,7 @@ pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 /// Longest directory of control groups.
 const MAX_PATH_BYTES: usize = 2048;
 
-const HEADER_BYTES: usize = 4096;
+const HEADER_BYTES: usize = 3 * 4096;
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
@@ -89,16 +89,16 @@ struct Header {
     /// The last engine.
     engine_pid: AtomicU64,
     engine_start_time_ticks: AtomicU64,
-    /// The keeper of slots promises to store a new value here before this time on the monotonic
-    /// clock; the greatest number while nothing is raised.
-    keeper_until_ns: AtomicU64,
-    /// How often the guardian lowered all that was raised while the keeper stalled. Raised before
+    /// How often the guardian lowered what was raised while a keeper of slots stalled. Raised before
     /// it begins.
     lowerings: AtomicU64,
     /// The directory of the base of the engine's control groups, and its length in bytes. The
     /// length is zero while there is none, and while the directory changes.
     control_groups_bytes: AtomicU64,
     control_groups: [AtomicU64; MAX_PATH_BYTES / 8],
+    /// By CPU: its keeper promises to store a new value before this time on the monotonic clock; the
+    /// greatest number while nothing is raised there.
+    keepers_until_ns: [AtomicU64; CpuSet::MAX_CPU],
 }
 
 /// Other fields than `flags` and the CPUs change only while their flag is not set. So a reader
@@ -293,7 +293,9 @@ impl Table {
             word.store(value, Ordering::Relaxed);
         }
         header.releases.store(0, Ordering::Relaxed);
-        header.keeper_until_ns.store(u64::MAX, Ordering::Relaxed);
+        for until_ns in &header.keepers_until_ns {
+            until_ns.store(u64::MAX, Ordering::Relaxed);
+        }
         header.lowerings.store(0, Ordering::Relaxed);
         header.control_groups_bytes.store(0, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
@@ -356,19 +358,26 @@ impl Table {
         self.header().releases.load(Ordering::SeqCst)
     }
 
-    /// Promises for the keeper of slots to promise again before this time on the monotonic clock.
-    pub(crate) fn promise_as_keeper(&self, until_ns: u64) {
-        self.header()
-            .keeper_until_ns
-            .store(until_ns, Ordering::Release);
+    /// Promises for the keeper of a CPU to promise again before this time on the monotonic clock.
+    pub(crate) fn promise_as_keeper(&self, cpu: u32, until_ns: u64) {
+        let promises = &self.header().keepers_until_ns;
+        if let Some(promise) = promises.get(cpu as usize) {
+            promise.store(until_ns, Ordering::Release);
+        }
     }
 
-    /// The keeper's last promise.
-    pub(crate) fn keeper_promised_ns(&self) -> u64 {
-        self.header().keeper_until_ns.load(Ordering::Acquire)
+    /// The CPUs whose keepers have not kept their promises.
+    pub(crate) fn stalled_keepers(&self, now_ns: u64) -> CpuSet {
+        let mut stalled = CpuSet::new();
+        for (cpu, until_ns) in self.header().keepers_until_ns.iter().enumerate() {
+            if until_ns.load(Ordering::Acquire) < now_ns {
+                stalled.set(cpu);
+            }
+        }
+        stalled
     }
 
-    /// Announces that the guardian is about to lower all that is raised.
+    /// Announces that the guardian is about to lower what is raised.
     pub(crate) fn announce_lowering(&self) {
         self.header().lowerings.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,8 +1,8 @@
 //! The threads of one process: which are runnable, their scheduling policies, and the CPUs that
 //! they may use.
 //!
-//! Two threads of the engine change them, each under the lock of the process: the decision thread by
-//! what its turns demand, and the keeper of slots. The stronger holds: a thread that is raised in its
+//! Threads of the engine change them, each under the lock of the process: the decision thread by
+//! what its turns demand, and the keepers of slots. The stronger holds: a thread that is raised in its
 //! slot gets what a turn demands when the slot ends.
 
 mod rival;
@@ -21,8 +21,8 @@ use crate::table::{Journal, RecordId, flag};
 
 use service::Service;
 pub(crate) use shared::SharedThreads;
-pub(crate) use slot::Ascent;
 use slot::InSlot;
+pub(crate) use slot::{Ascent, Seat};
 
 /// CPUs that a thread may use by itself, and CPUs that the engine bound it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ struct Thread {
     /// Its own policy.
     own: Policy,
     binding: Option<Box<Binding>>,
-    /// How slots treat it, once the keeper may raise it.
+    /// How slots treat it, once keepers may raise it.
     slot: Option<Box<InSlot>>,
     /// Its record, while it is bound or has a policy of its own that is not the ordinary one. The
     /// first thread always has one, which stands for the process.
@@ -99,8 +99,12 @@ pub(crate) struct Threads {
     bindings_lately: Vec<Binding>,
     /// The engine stopped the process by a signal, except that it runs in its slots.
     pub(crate) stopped: bool,
-    /// The keeper may raise its threads.
+    /// Keepers may raise its threads.
     is_cast: bool,
+    /// The slots that it has now.
+    seats: Vec<Seat>,
+    /// Some thread was listed since the first of them began.
+    has_standing: bool,
     /// Some thread is raised.
     in_slot: bool,
     service: Service,
@@ -129,6 +133,8 @@ impl Threads {
             bindings_lately: Vec::new(),
             stopped: false,
             is_cast: false,
+            seats: Vec::new(),
+            has_standing: false,
             in_slot: false,
             service: Service::default(),
             by_slot: Treatment::Normal,

@@ -132,6 +132,7 @@ impl KernelSide {
             return Ok(());
         };
         let (from, cells) = slots.reader.published();
+        let playbill = slots.owners.playbill(cells.len());
         let mut words = vec![0; cells.len()];
         let mut present = BTreeSet::new();
         // Schedulees without a number, which need not be tried again for each of their cells.
@@ -140,8 +141,8 @@ impl KernelSide {
             let Some((word, schedulee)) = cell else {
                 continue;
             };
-            let part = slots.owners.part(index, schedulee);
-            let user = part.map_or(0, |part| part.user);
+            let place = playbill.place(index, schedulee);
+            let user = place.map_or(0, |place| playbill.parts[place].user);
             let named = (schedulee, user != 0 && !self.belongs_to(schedulee, user));
             let known = slots.numbers.number(named);
             if known.is_none() && nameless.contains(&named) {

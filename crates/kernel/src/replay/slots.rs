@@ -109,7 +109,11 @@ mod tests {
         assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
         assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
         slots.begin(&told(0, BASE, 0, 0));
-        assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true), "it comes back");
+        assert_eq!(
+            slots.pick(7, &told(0, 9, 50, BY_CLAIM)),
+            Ok(true),
+            "it comes back"
+        );
         assert!(refused(&mut slots, 0, 9, 50), "the slot has ended");
     }
 

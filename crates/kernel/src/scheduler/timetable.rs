@@ -41,7 +41,7 @@ const SCHEDULEES: u32 = 65_536;
 const GIFT: u32 = 1 << 31;
 
 const _: () = assert!(TALLY_HISTOGRAM + LATENESS_BUCKETS <= TALLY_WORDS);
-const _: () = assert!(size_of::<types::slot>() == 56);
+const _: () = assert!(size_of::<types::slot>() == 72);
 
 /// An open table.
 pub(super) struct Timetable {
@@ -51,8 +51,8 @@ pub(super) struct Timetable {
     /// The buffer that was published last, and from which tick on it is in force.
     buffer: usize,
     from: Tick,
-    /// Whether any cell of that buffer is claimed.
-    is_claimed: bool,
+    /// Which rows of that buffer have claims.
+    claimed: Vec<bool>,
 }
 
 impl Scheduler {
@@ -143,12 +143,10 @@ impl Scheduler {
         let mut open = lock(&self.timetable);
         let table = open.as_mut().ok_or(KernelError::NoTimetable)?;
         assert_eq!(words.len(), table.geometry.cells(), "a word for each cell");
-        let is_claimed = words.iter().any(|word| *word != 0);
-        if is_claimed {
+        if words.iter().any(|word| *word != 0) {
             self.with_data(|data, _| (data.claims, data.had_claims) = (1, 1))?;
         }
         let changed = table.publish(words, from, now_ns());
-        table.is_claimed = is_claimed;
         let begins_ns = table.geometry.begin_ns(table.from);
         self.have_rows_looked_at(table, |row, due_ns| {
             changed[row] && (due_ns == 0 || due_ns > begins_ns)
@@ -164,11 +162,13 @@ impl Scheduler {
             return Ok(());
         };
         let now_ns = now_ns();
-        if !table.is_claimed && table.geometry.tick_at(now_ns) > table.from {
+        if !table.claimed.contains(&true) && table.geometry.tick_at(now_ns) > table.from {
             self.with_data(|data, _| data.claims = 0)?;
         }
         let late_ns = now_ns.saturating_sub(table.geometry.slot_ns());
-        self.have_rows_looked_at(table, |_, due_ns| due_ns != 0 && due_ns < late_ns)
+        self.have_rows_looked_at(table, |row, due_ns| {
+            due_ns < late_ns && (due_ns != 0 || table.claimed[row])
+        })
     }
 
     /// What became of the slots of each row since the table was opened; nothing if none is open.
@@ -246,7 +246,7 @@ impl Timetable {
             cpus,
             buffer: 0,
             from: 0,
-            is_claimed: false,
+            claimed: vec![false; rows],
         })
     }
 
@@ -266,6 +266,7 @@ impl Timetable {
             let cells = row * columns..(row + 1) * columns;
             let before = self.buffer(in_force, cells.clone());
             let after = self.buffer(written, cells);
+            self.claimed[row] = words.iter().any(|word| *word != 0);
             let mut changes = false;
             for (place, word) in after.iter().zip(chained(words)) {
                 place.store(word, Ordering::Relaxed);

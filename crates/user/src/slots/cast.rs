@@ -1,11 +1,12 @@
-//! Which threads play the parts of the timetable: found by the decision thread, raised by the keeper.
+//! Which threads play the parts of the timetable: found by the decision thread, raised by keepers.
 //!
 //! Only what this engine manages is ever raised, told from later processes of the same number by the
 //! start time, and only for a claim of its own user or of root: the gift of another user is not.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prorata_bulletin::Part;
+use prorata_bulletin::{Part, Playbill};
 use prorata_core::ids::ClientId;
 use prorata_core::slots::claim::Schedulee;
 
@@ -14,7 +15,7 @@ use crate::client::Client;
 use crate::decision::DecisionThread;
 use crate::process::Process;
 use crate::process_id::{Handle, ProcessId};
-use crate::procfs::{self, SchedStat, SchedStatFile};
+use crate::procfs::{self, SchedStatFile};
 use crate::scheduler;
 use crate::threads::SharedThreads;
 use crate::tree::Tree;
@@ -41,6 +42,16 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Whether both are the same threads.
+    pub(crate) fn is_seated_as(&self, other: &Member) -> bool {
+        self.threads.is(&other.threads) && self.only == other.only
+    }
+
+    /// Whether keepers may treat it. After a stall of the engine they may not.
+    fn is_cast(&self) -> bool {
+        self.threads.lock().is_cast()
+    }
+
     /// Whether its first thread, or its only one, waits for a CPU. Cost: 5 us.
     pub(crate) fn is_runnable(&self) -> bool {
         let tid = self.only.unwrap_or(self.id.pid);
@@ -66,10 +77,8 @@ impl Role {
             }
             _ => None,
         };
-        // A thread has no other clock.
-        let is_thread = members.iter().any(|member| member.only.is_some());
         let only_thread = only_thread
-            .filter(|_| is_thread || *measured < MOST_MEASURED)
+            .filter(|_| *measured < MOST_MEASURED)
             .map(|tid| SchedStatFile::of(members[0].id.pid, tid));
         *measured += usize::from(only_thread.is_some());
         Self {
@@ -79,60 +88,59 @@ impl Role {
         }
     }
 
-    /// The CPU time that the role has used. Cost: 0.2 us for each process, or 1 us for a thread.
-    pub(crate) fn clock_ns(&self) -> u64 {
-        match &self.members[..] {
-            [Member { only: Some(_), .. }] => self.times().map_or(0, |times| times.ran_ns),
-            processes => {
-                let clocks = processes.iter().map(|member| member.id.pid);
-                clocks.filter_map(scheduler::cpu_time_ns).sum()
-            }
-        }
+    /// The CPU time that its processes have used in slots. Cost: 0.2 us for each that is raised.
+    pub(crate) fn service_ns(&self) -> u64 {
+        let services = self.members.iter();
+        services
+            .map(|member| member.threads.lock().service_in_slots_ns())
+            .sum()
     }
 
     /// How long its thread has waited for CPUs in its life, if it has one thread. Cost: 1 us.
     pub(crate) fn waited_ns(&self) -> Option<u64> {
-        self.times().map(|times| times.waited_ns)
-    }
-
-    fn times(&self) -> Option<SchedStat> {
-        self.only_thread.as_ref()?.read()
+        let times = self.only_thread.as_ref()?.read()?;
+        Some(times.waited_ns)
     }
 }
 
-/// All roles, in the order of their parts.
-#[derive(Clone, Default, Debug)]
+/// All roles.
+#[derive(Default, Debug)]
 pub(crate) struct Cast {
+    playbill: Arc<Playbill>,
+    /// In the order of its parts.
     roles: Vec<Arc<Role>>,
     /// Processes that give way where nothing is raised.
     pub(crate) rivals: Vec<Member>,
 }
 
 impl Cast {
-    pub(crate) fn role(&self, part: Part) -> Option<&Arc<Role>> {
-        let place = self.roles.binary_search_by_key(&part, |role| role.part);
-        Some(&self.roles[place.ok()?])
+    /// The role of a schedulee in a cell.
+    pub(crate) fn role(&self, index: usize, schedulee: Schedulee) -> Option<&Arc<Role>> {
+        self.roles.get(self.playbill.place(index, schedulee)?)
     }
 }
 
-/// What decision thread and keeper tell each other. The lock is held for a move only.
+/// The present cast, as the decision thread tells keepers. The lock is held for a move only.
 #[derive(Default, Debug)]
 pub(crate) struct Casting {
-    cast: Mutex<Option<Cast>>,
+    version: AtomicU64,
+    cast: Mutex<Arc<Cast>>,
 }
 
 impl Casting {
-    fn put(&self, cast: Cast) {
-        let before = self.lock().replace(cast);
+    fn put(&self, cast: Arc<Cast>) {
+        let before = std::mem::replace(&mut *self.lock(), cast);
+        self.version.fetch_add(1, Ordering::Release);
         drop(before);
     }
 
-    /// The cast since this was asked last, if there is a new one.
-    pub(crate) fn take(&self) -> Option<Cast> {
-        self.lock().take()
+    /// The cast, if it is newer than this version, which becomes that of the cast.
+    pub(crate) fn newer_than(&self, version: &mut u64) -> Option<Arc<Cast>> {
+        let now = self.version.load(Ordering::Acquire);
+        (std::mem::replace(version, now) != now).then(|| self.lock().clone())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cast>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Cast>> {
         self.cast.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,30 +148,30 @@ impl Casting {
 /// The decision thread's side.
 #[derive(Default, Debug)]
 pub(crate) struct Director {
-    parts: Vec<Part>,
+    playbill: Arc<Playbill>,
     /// None while no timetable is enforced.
     play: Option<Arc<Play>>,
     /// As of the last time.
-    cast: Cast,
+    cast: Arc<Cast>,
 }
 
 impl DecisionThread {
-    /// Casts for the keeper of this play from now on, or for none.
+    /// Casts for the keepers of this play from now on, or for none.
     pub(crate) fn direct(&mut self, play: Option<Arc<Play>>) {
         if let Some(play) = &play {
             self.competition.open_slots(play.period_ns);
         }
         self.director.play = play;
-        self.director.parts.clear();
+        self.director.playbill = Arc::default();
         self.tree.recast_due = true;
         self.recast();
     }
 
-    /// Casts these parts from now on, if they are those of the present play.
-    pub(crate) fn cast_parts(&mut self, parts: Vec<Part>, play: &Arc<Play>) {
+    /// Casts the parts of this playbill from now on, if it is of the present play.
+    pub(crate) fn cast_parts(&mut self, playbill: Arc<Playbill>, play: &Arc<Play>) {
         let present = self.director.play.as_ref();
         if present.is_some_and(|present| Arc::ptr_eq(present, play)) {
-            self.director.parts = parts;
+            self.director.playbill = playbill;
             self.tree.recast_due = true;
         }
     }
@@ -176,7 +184,8 @@ impl DecisionThread {
         let mut left = MOST_MEMBERS;
         let play = self.director.play.as_ref();
         let raises = play.is_some_and(|play| play.mechanism == SlotMechanism::Raise);
-        let parts = self.director.parts.iter().map(|&part| {
+        let playbill = self.director.playbill.clone();
+        let parts = playbill.parts.iter().map(|&part| {
             let members = members(&self.tree, part, raises, left.min(MOST_OF_PART));
             left -= members.len();
             (part, members)
@@ -188,43 +197,83 @@ impl DecisionThread {
             }
             _ => Vec::new(),
         };
-        let before = &self.director.cast;
-        if before.has_parts(&parts) && are_same(&before.rivals, &rivals) && before.is_whole() {
+        let before = self.director.cast.clone();
+        let cast = Cast::after(&before, playbill, parts, rivals);
+        if cast.is_as(&before) {
             return;
         }
+        let cast = Arc::new(cast);
         self.enforcement.keeps_slots = left < MOST_MEMBERS;
-        let mut measured = 0;
-        let roles = parts.into_iter();
-        let roles = roles.map(|(part, members)| Arc::new(Role::new(part, members, &mut measured)));
-        let roles = roles.collect();
-        let before = std::mem::replace(&mut self.director.cast, Cast { roles, rivals });
+        self.director.cast = cast.clone();
+        let raised = match raises {
+            true => cast.clients(),
+            false => Vec::new(),
+        };
+        for client in self.tree.clients.iter_quietly() {
+            client.has_slots = raised.binary_search(&client.id).is_ok();
+        }
         for member in before.members() {
-            if !self.director.cast.names(member) {
+            if !cast.names(member) {
                 self.tree.uncast(member.id);
             }
         }
-        for member in self.director.cast.members() {
+        for member in cast.members() {
             let mut threads = member.threads.lock();
             threads.refresh(&mut self.tree.journal);
             threads.cast(member.only, &mut self.tree.journal);
         }
         if let Some(play) = &self.director.play {
-            play.casting.put(self.director.cast.clone());
+            play.casting.put(cast);
         }
     }
 }
 
 impl Cast {
-    fn has_parts(&self, parts: &[(Part, Vec<Member>)]) -> bool {
-        let same = |(role, (part, members)): (&Arc<Role>, &(Part, Vec<Member>))| {
-            role.part == *part && are_same(&role.members, members)
+    /// Roles that are as before stay, so that their slots go on.
+    fn after(
+        before: &Cast,
+        playbill: Arc<Playbill>,
+        parts: Vec<(Part, Vec<Member>)>,
+        rivals: Vec<Member>,
+    ) -> Cast {
+        let mut measured = 0;
+        let role = |(part, members): (Part, Vec<Member>)| {
+            let place = before.playbill.parts.binary_search(&part).ok();
+            let role = place.and_then(|place| before.roles.get(place));
+            let is_as_before = |role: &&Arc<Role>| {
+                are_same(&role.members, &members) && role.members.iter().all(Member::is_cast)
+            };
+            match role.filter(is_as_before) {
+                Some(role) => {
+                    measured += usize::from(role.only_thread.is_some());
+                    role.clone()
+                }
+                None => Arc::new(Role::new(part, members, &mut measured)),
+            }
         };
-        self.roles.len() == parts.len() && self.roles.iter().zip(parts).all(same)
+        Cast {
+            playbill,
+            roles: parts.into_iter().map(role).collect(),
+            rivals,
+        }
     }
 
-    /// Whether the keeper may treat all its members. After a stall of the engine it may not.
-    fn is_whole(&self) -> bool {
-        self.members().all(|member| member.threads.lock().is_cast())
+    fn is_as(&self, before: &Cast) -> bool {
+        let mut roles = self.roles.iter().zip(&before.roles);
+        Arc::ptr_eq(&self.playbill, &before.playbill)
+            && self.roles.len() == before.roles.len()
+            && roles.all(|(now, before)| Arc::ptr_eq(now, before))
+            && are_same(&self.rivals, &before.rivals)
+            && self.rivals.iter().all(Member::is_cast)
+    }
+
+    /// The clients of all roles, in order.
+    fn clients(&self) -> Vec<ClientId> {
+        let members = self.roles.iter().flat_map(|role| &role.members);
+        let mut clients: Vec<ClientId> = members.map(|member| member.client).collect();
+        clients.sort_unstable();
+        clients.dedup();
+        clients
     }
 
     /// All processes that slots concern.
@@ -241,11 +290,11 @@ impl Cast {
 
 fn are_same(some: &[Member], others: &[Member]) -> bool {
     let mut both = some.iter().zip(others);
-    some.len() == others.len() && both.all(|(one, other)| one.threads.is(&other.threads))
+    some.len() == others.len() && both.all(|(one, other)| one.is_seated_as(other))
 }
 
 impl Director {
-    /// Has the keeper end, because the decision thread does.
+    /// Has the keepers end, because the decision thread does.
     pub(crate) fn end(&self) {
         if let Some(play) = &self.play {
             play.end();

@@ -1,24 +1,27 @@
 //! Slot scheduling (2005): the engine keeps to the public timetable.
 //!
 //! ```text
-//!   timetable ----> keeper: at each boundary one look-up a row, then
-//!   (mapped)          |     lowers whose slot ends, raises whose slot begins
-//!                     |                                     ^
-//!                     +--- schedulees, owners ---> decision thread: their
-//!                                                  threads, by name and start
+//!   timetable ----> keepers: at each boundary one look-up a row, then
+//!   (mapped)   |    raise whose slot begins, lower whose slot has ended
+//!              |                                     ^
+//!              +--> herald: schedulees, owners ---> decision thread: their
+//!                                                   threads, by name and start
 //! ```
 //!
 //! In an unclaimed slot, and in that of a schedulee that is not runnable, Linux runs what else there
 //! is: what the decision thread let run.
 
 mod cast;
+mod herald;
 mod histogram;
 mod keeper;
+mod lead;
 mod rows;
 mod tally;
+mod watch;
 
 pub(crate) use cast::Director;
-pub(crate) use keeper::{Keeper, Play};
+pub(crate) use keeper::{Keepers, Play};
 pub use tally::{RowReport, SlotReport};
 
 /// How a schedulee gets the CPU of its slot.

@@ -31,7 +31,8 @@ pub struct RowReport {
     /// How long schedulees of one thread were without the CPU from the time that they were raised until
     /// the slot's end, as far as they waited for a CPU: for threads of higher classes, for the daemon,
     /// and for other schedulees. In each slot this is the time less the CPU time used, and at most the
-    /// growth of the kernel's `run_delay`. Interrupts are not in it, nor slots that are lost whole.
+    /// growth of the kernel's `run_delay`. One slot in eight is measured, and counts eight times.
+    /// Interrupts are not in it, nor slots that are lost whole.
     pub stolen_ns: u64,
 }
 

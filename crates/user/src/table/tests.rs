@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::journal::MAX_THREADS;
 use super::*;
 use crate::descriptors::MAX_PROCESSES;
+use crate::scheduler::members;
 
 fn thread(pid: u32) -> ProcessId {
     ProcessId {
@@ -112,4 +113,20 @@ fn two_engines_cannot_share_a_directory() {
     let _table = Table::open(directory.path()).expect("opens");
     let second = Table::open_at_once(directory.path());
     assert!(matches!(second, Err(EngineError::AlreadyRunning(_))));
+}
+
+#[test]
+fn only_keepers_that_broke_their_promises_have_stalled() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = Table::open(directory.path()).expect("a new table");
+    let stalled = |now_ns| members(&table.stalled_keepers(now_ns)).collect::<Vec<_>>();
+    assert!(stalled(u64::MAX).is_empty());
+    table.promise_as_keeper(3, 100);
+    table.promise_as_keeper(1023, 200);
+    table.promise_as_keeper(1024, 0);
+    assert!(stalled(100).is_empty());
+    assert_eq!(stalled(101), [3]);
+    assert_eq!(stalled(201), [3, 1023]);
+    table.promise_as_keeper(3, u64::MAX);
+    assert_eq!(stalled(201), [1023]);
 }

@@ -30,48 +30,34 @@ impl InSlot {
 }
 
 impl Threads {
-    /// All threads, or only one, have just been raised, or are so for longer.
-    pub(super) fn begin_service(&mut self, only: Option<u32>) {
-        if !self.in_slot {
-            return;
-        }
-        let Some(only) = only else {
-            self.service.since_ns = self
-                .service
-                .since_ns
-                .or_else(|| scheduler::cpu_time_ns(self.pid));
-            return;
-        };
-        for slot in self.slots_of(only) {
-            if slot.is_raised && slot.since_ns.is_none() {
-                slot.since_ns = slot.clock_ns();
-            }
-        }
-    }
-
-    /// All threads, or only one, have just been lowered.
-    pub(super) fn end_service(&mut self, only: Option<u32>) {
-        let mut received_ns = 0;
-        if let Some(only) = only {
-            for slot in self.slots_of(only) {
-                received_ns += slot.received_ns();
-                slot.since_ns = None;
-            }
-        } else {
-            received_ns = self.received_since_ns();
-            self.service.since_ns = None;
+    /// Threads have just been raised or lowered.
+    pub(super) fn account_service(&mut self) {
+        let has_all = self.in_slot && self.seats.iter().any(|seat| seat.only.is_none());
+        if has_all != self.service.since_ns.is_some() {
+            self.service.received_ns += self.received_since_ns();
+            self.service.since_ns = match has_all {
+                true => scheduler::cpu_time_ns(self.pid),
+                false => None,
+            };
             let slots = self
                 .list
                 .iter_mut()
                 .filter_map(|thread| thread.slot.as_mut());
             slots.for_each(|slot| slot.since_ns = None);
         }
-        self.service.received_ns += received_ns;
-    }
-
-    fn slots_of(&mut self, tid: u32) -> impl Iterator<Item = &mut InSlot> {
-        let threads = self.list.iter_mut().filter(move |thread| thread.tid == tid);
-        threads.filter_map(|thread| thread.slot.as_deref_mut())
+        let slots = self
+            .list
+            .iter_mut()
+            .filter_map(|thread| thread.slot.as_mut());
+        for slot in slots {
+            let is_alone = slot.is_raised && !has_all;
+            if is_alone && slot.since_ns.is_none() {
+                slot.since_ns = slot.clock_ns();
+            } else if !is_alone && slot.since_ns.is_some() {
+                self.service.received_ns += slot.received_ns();
+                slot.since_ns = None;
+            }
+        }
     }
 
     /// CPU time that the threads have used in slots.

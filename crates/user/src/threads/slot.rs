@@ -18,6 +18,9 @@ use crate::table::{Journal, Table, flag};
 /// a schedulee has at a time, the oldest forgotten first.
 const MOST_BINDINGS: usize = 8;
 
+/// Slots that a process has at a time without an allocation.
+const USUAL_SEATS: usize = 16;
+
 /// A thread that is raised, and what it has without that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ascent {
@@ -52,6 +55,19 @@ impl Ascent {
             target.set_affinity(&now, cpus)?;
         }
         Ok(())
+    }
+}
+
+/// A slot on a CPU that a process has now, or only one of its threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Seat {
+    pub(crate) cpu: u32,
+    pub(crate) only: Option<u32>,
+}
+
+impl Seat {
+    fn is_for(&self, tid: u32) -> bool {
+        self.only.is_none_or(|only| only == tid)
     }
 }
 
@@ -104,15 +120,16 @@ impl Thread {
         }
     }
 
-    /// What it has outside of the slot on `cpus` that begins, and `None` if it may use none of them.
-    fn ascent_to(&self, cpus: &[u32], now: &Now, is_idle: bool) -> Option<Ascent> {
+    /// What it has outside of its slots, and the CPUs that they give; `None` if it may use none of them.
+    fn ascent_to(&self, seats: &[Seat], now: &Now, is_idle: bool) -> Option<Ascent> {
         let own = match &self.binding {
             Some(binding) if binding.ours == now.outside => binding.own,
             _ => now.outside,
         };
         let mut ours = CpuSet::new();
-        let permitted = cpus.iter().filter(|&&cpu| own.is_set(cpu as usize));
-        permitted.for_each(|&cpu| ours.set(cpu as usize));
+        let of_it = seats.iter().filter(|seat| seat.is_for(self.tid));
+        let permitted = of_it.filter(|seat| own.is_set(seat.cpu as usize));
+        permitted.for_each(|seat| ours.set(seat.cpu as usize));
         if ours.count() == 0 {
             return None;
         }
@@ -187,6 +204,7 @@ impl Threads {
     pub(crate) fn cast(&mut self, only: Option<u32>, journal: &mut Journal) {
         self.is_cast = true;
         self.slot_bindings.reserve_exact(MOST_BINDINGS);
+        self.seats.reserve(USUAL_SEATS);
         self.prepare(journal);
         let pid = self.pid;
         let thread = self.list.iter_mut().find(|thread| Some(thread.tid) == only);
@@ -208,52 +226,72 @@ impl Threads {
         for index in 0..self.list.len() {
             if self.list[index].slot.is_none() && self.record_of(index, journal).is_some() {
                 self.list[index].slot = Some(Box::new(InSlot::new()));
+                self.has_standing |= !self.seats.is_empty();
             }
         }
     }
 
-    /// Undoes what slots did, and lets the keeper raise nothing any more.
+    /// Undoes what slots did, and lets the keepers raise nothing any more.
     pub(crate) fn uncast(&mut self, process: &Handle, table: &Table) {
         self.is_cast = false;
-        self.lower(process, None, table);
+        self.seats.clear();
+        self.lower_unseated(process, table);
         self.go_on(process, table);
     }
 
-    /// Binds all threads, or only one, to the CPUs of a slot, as far as they may use them, and raises
-    /// them. Threads that are raised already move. Does nothing unless the process is cast. Returns
-    /// whether any thread is raised.
-    pub(crate) fn raise(
+    /// Gives all threads, or only one, a slot on a CPU: binds them to the CPUs of all their slots, as
+    /// far as they may use them, and raises them. Does nothing unless the process is cast.
+    pub(crate) fn take_seat(
         &mut self,
         process: &Handle,
-        only: Option<u32>,
-        cpus: &[u32],
+        seat: Seat,
         raise: Option<Raise>,
         table: &Table,
-    ) -> bool {
-        if !self.is_cast {
-            return false;
+    ) {
+        if !self.is_cast || self.seats.contains(&seat) && !self.has_standing {
+            return;
         }
+        if !self.seats.contains(&seat) {
+            self.seats.push(seat);
+        }
+        self.settle_in_seats(process, raise, table);
+    }
+
+    /// Ends such a slot: lowers the threads that have no other one.
+    pub(crate) fn leave_seat(
+        &mut self,
+        process: &Handle,
+        seat: Seat,
+        raise: Option<Raise>,
+        table: &Table,
+    ) {
+        let before = self.seats.len();
+        self.seats.retain(|other| *other != seat);
+        if self.seats.len() < before {
+            self.settle_in_seats(process, raise, table);
+        }
+    }
+
+    fn settle_in_seats(&mut self, process: &Handle, raise: Option<Raise>, table: &Table) {
+        self.has_standing = false;
         for index in 0..self.list.len() {
             let thread = &self.list[index];
-            let tid = thread.tid;
-            if only.is_some_and(|only| only != tid) {
+            if !self.seats.iter().any(|seat| seat.is_for(thread.tid)) {
                 continue;
             }
             let ascent = thread.now(raise).ok().and_then(|now| {
-                let ascent = thread.ascent_to(cpus, &now, self.idle)?;
+                let ascent = thread.ascent_to(&self.seats, &now, self.idle)?;
                 Some((ascent, now))
             });
             match ascent {
                 Some(ascent) => self.raise_one(index, process, ascent, raise, table),
-                None => self.lower(process, Some(tid), table),
+                None => self.lower_one(index, process, table),
             }
         }
-        self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
-        self.begin_service(only);
+        self.lower_unseated(process, table);
         if self.in_slot && self.stopped {
             let _ = process.signal(Signal::CONT);
         }
-        self.in_slot
     }
 
     fn raise_one(
@@ -288,50 +326,52 @@ impl Threads {
         let thread = &self.list[index];
         let target = self.target(process, thread.tid);
         if ascent.ascend(target, &now, raise).is_err() {
-            self.lower(process, Some(self.list[index].tid), table);
+            self.lower_one(index, process, table);
         }
     }
 
-    /// Gives all threads, or only one, what they have outside of slots. What is refused stays noted.
-    pub(crate) fn lower(&mut self, process: &Handle, only: Option<u32>, table: &Table) {
+    /// Gives all threads without a slot what they have outside of slots.
+    pub(crate) fn lower_unseated(&mut self, process: &Handle, table: &Table) {
         for index in 0..self.list.len() {
-            let thread = &self.list[index];
-            if only.is_some_and(|only| only != thread.tid) {
-                continue;
-            }
-            let Some(ascent) = thread.raised() else {
-                continue;
-            };
-            let own = ascent.own_policy;
-            let policy = match self.idle && own.is_fair() {
-                true => own.demoted(),
-                false => own,
-            };
-            let cpus = match &thread.binding {
-                Some(binding) => binding.ours,
-                None => ascent.binding.own,
-            };
-            let target = self.target(process, thread.tid);
-            let lowered = ascent.lower_to(target, policy, &cpus);
-            let is_gone = lowered
-                .as_ref()
-                .is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH));
-            if lowered.is_err() && !is_gone {
-                continue;
-            }
-            let thread = &mut self.list[index];
-            if let Some(slot) = &mut thread.slot {
-                slot.is_raised = false;
-            }
-            if let Some(record) = &thread.record {
-                table.unmark(record, flag::RAISED);
+            let tid = self.list[index].tid;
+            if !self.seats.iter().any(|seat| seat.is_for(tid)) {
+                self.lower_one(index, process, table);
             }
         }
-        self.end_service(only);
         let was_in_slot = self.in_slot;
         self.in_slot = self.list.iter().any(|thread| thread.raised().is_some());
+        self.account_service();
         if was_in_slot && !self.in_slot && self.stopped {
             let _ = process.signal(Signal::STOP);
+        }
+    }
+
+    /// What is refused stays noted.
+    fn lower_one(&mut self, index: usize, process: &Handle, table: &Table) {
+        let thread = &self.list[index];
+        let Some(ascent) = thread.raised() else {
+            return;
+        };
+        let own = ascent.own_policy;
+        let policy = match self.idle && own.is_fair() {
+            true => own.demoted(),
+            false => own,
+        };
+        let cpus = match &thread.binding {
+            Some(binding) => binding.ours,
+            None => ascent.binding.own,
+        };
+        let lowered = ascent.lower_to(self.target(process, thread.tid), policy, &cpus);
+        let is_gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        if lowered.is_err_and(|error| !is_gone(&error)) {
+            return;
+        }
+        let thread = &mut self.list[index];
+        if let Some(slot) = &mut thread.slot {
+            slot.is_raised = false;
+        }
+        if let Some(record) = &thread.record {
+            table.unmark(record, flag::RAISED);
         }
     }
 
@@ -374,6 +414,8 @@ impl Threads {
             ascent,
         }));
         self.in_slot = true;
+        // Unless it has the slot, too, it is lowered at the next boundary.
+        self.has_standing |= !self.seats.is_empty();
         true
     }
 }

@@ -71,6 +71,7 @@ pub const TESTS_OF_ROOT: Tests = &[
         lowered(|_, bulletin| bulletin.as_mut().expect("it is open").set_offline(0))
     }),
     ("nothing stays raised when the claim expires", expiry),
+    ("no keeper wakes while nothing is claimed", idle),
 ];
 
 /// Of an ordinary user, according to what the user may do.
@@ -458,4 +459,18 @@ fn expiry() {
         assert!(!support::is_raised(hogs[0].pid()));
         sleep(Duration::from_millis(3));
     }
+}
+
+fn idle() {
+    let world = World::new(None, QUANTUM_NS);
+    let hogs = world.hogs(&[1, 1]);
+    let mut bulletin = Bulletin::open(world.directory.path(), &[cpu()], 10, 10);
+    start(&world, &bulletin);
+    sleep(Duration::from_millis(200));
+    let before = support::sleeps_of("keeper");
+    sleep(Duration::from_secs(1));
+    assert_eq!(support::sleeps_of("keeper"), before);
+    bulletin.claim(0, 0..1, process(hogs[0].pid()));
+    wait_until("its hog is raised", || support::is_raised(hogs[0].pid()));
+    assert!(support::sleeps_of("keeper") > before);
 }

@@ -209,6 +209,23 @@ pub fn threads_of(pid: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// How often the only thread of this process with this name has slept.
+pub fn sleeps_of(name: &str) -> u64 {
+    let me = std::process::id();
+    let is_it = |tid: &u32| {
+        let comm = std::fs::read_to_string(format!("/proc/{me}/task/{tid}/comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let tid = threads_of(me).find(is_it).expect("there is such a thread");
+    let status = std::fs::read_to_string(format!("/proc/{me}/task/{tid}/status"));
+    let status = status.expect("it runs");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok())
+        .expect("a number")
+}
+
 /// Clocks and the like as they are at one moment: reads again after an interruption.
 pub fn at_once<T>(mut read: impl FnMut() -> T) -> T {
     loop {
