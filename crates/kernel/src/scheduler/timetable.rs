@@ -261,12 +261,13 @@ impl Timetable {
         self.from = from.max(tick + 1).max(self.from);
         self.buffer = written;
         let columns = self.geometry.columns() as usize;
+        let rows = words.chunks_exact(columns);
+        self.claimed = rows.map(|row| row.iter().any(|word| *word != 0)).collect();
         let mut changed = Vec::with_capacity(self.cpus.len());
         for (row, words) in words.chunks_exact(columns).enumerate() {
             let cells = row * columns..(row + 1) * columns;
             let before = self.buffer(in_force, cells.clone());
             let after = self.buffer(written, cells);
-            self.claimed[row] = words.iter().any(|word| *word != 0);
             let mut changes = false;
             for (place, word) in after.iter().zip(chained(words)) {
                 place.store(word, Ordering::Relaxed);
