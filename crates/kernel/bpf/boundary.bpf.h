@@ -142,12 +142,19 @@ static __always_inline bool is_claimed_task(u32 id, u64 started)
 }
 
 /* A schedulee that runs and goes on needs no switch: its turn lasts longer. */
-static __always_inline bool prolong_in_slot(struct slot *slot)
+static __always_inline bool prolong_in_slot(s32 cpu, struct slot *slot)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task *task = task_of(current);
 
 	if (!task || !task->in_slot || !is_schedulee(slot, current, task))
+		return false;
+	/*
+	 * The CPU is to look whether it is the turn of others. Tasks that came to the CPU's own queue before
+	 * the slot began would wait there for ever.
+	 */
+	if (!before(scx_bpf_now(), slot->others_from) ||
+	    scx_bpf_dsq_nr_queued(DSQ_LOCAL_ON | cpu) > 0)
 		return false;
 	slot->has_run = true;
 	scx_bpf_task_set_slice(current, turn_in_slot(slot, task));
@@ -192,6 +199,9 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	slot->stolen_since_ns = 0;
 	if (view->number)
 		tally(cpu, TALLY_BEGUN, 1);
+	/* The fallback has decided in the unclaimed slot before. */
+	if (!was)
+		note_fallback(slot, scx_bpf_now());
 	if (!was != !slot->kind)
 		__sync_fetch_and_add(&in_claimed_slots, was ? -1 : 1);
 	goes_on &= was == slot->kind && id == slot->id && was_gift == slot->is_gift;
@@ -201,7 +211,7 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	slot->goes_on = goes_on;
 	__sync_lock_test_and_set(&slot->until_ns, view->until_ns);
 	/* It may have woken since the boundary, when the slot before was over and this one not begun. */
-	if (goes_on && slot->kind && prolong_in_slot(slot))
+	if (goes_on && slot->kind && prolong_in_slot(cpu, slot))
 		return false;
 	return was || slot->kind;
 }

@@ -6,8 +6,7 @@
  *
  *	slot begins	boundary    ends the turn on the CPU (boundary.bpf.h)
  *			dispatch    takes the schedulee out of whatever queue it waits in; if it runs on
- *				    another CPU, that turn ends, and once it is queued the CPU of the
- *				    slot looks again
+ *				    another CPU, that turn ends, too
  *	it wakes	select_cpu, enqueue  it goes to the CPU of its slot, and ends the turn there
  *	slot ends	boundary    ends the turn; its task competes again
  *
@@ -59,7 +58,7 @@ static void begin_in_slot(const struct slot *slot, struct task *task)
 	task->in_slot = slot->is_gift ? GIVEN_SLOT : OWN_SLOT;
 }
 
-/* Whether a task of the schedulee runs or is about to run on the CPU of its slot. */
+/* Whether another task of the schedulee runs on the CPU of its slot. */
 static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const struct task_struct *p)
 {
 	struct task_struct *current;
@@ -67,8 +66,6 @@ static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const str
 
 	if (slot->kind == THREAD)
 		return false;
-	if (scx_bpf_dsq_nr_queued(DSQ_LOCAL_ON | cpu) > 0)
-		return true;
 	current = scx_bpf_cpu_curr(cpu);
 	if (!current || current->pid == p->pid)
 		return false;
@@ -105,17 +102,25 @@ __noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *t
 	return -1;
 }
 
-/* A task that is queued gets its CPU, whose slot is its own. */
-static void run_in_slot(struct task_struct *p, struct task *task, u64 enq_flags)
+/*
+ * A task that is queued gets the CPU of its slot. Linux 6.18 ends no turn on another CPU for that, so
+ * the turn is ended here, too. It ends after the task has come there: a task that changes CPUs has run
+ * until now, and then the kernel moves it before it lets this CPU send anything.
+ */
+static void run_in_slot(struct task_struct *p, struct task *task, s32 cpu, u64 enq_flags)
 {
-	const struct slot *slot = slot_at(one_cpu ? 0 : scx_bpf_task_cpu(p));
+	bool is_here = one_cpu || cpu == scx_bpf_task_cpu(p);
+	const struct slot *slot = slot_at(cpu);
 
 	if ((void *)bpf_get_current_task_btf() == p)
 		compared = false;
 	leave_place(task);
 	begin_in_slot(slot, task);
 	trace(SLOT_TAKES, task->node, p->pid, 0);
-	insert(p, DSQ_LOCAL, turn_in_slot(slot, task), enq_flags | ENQ_PREEMPT | ENQ_HEAD);
+	insert(p, is_here ? DSQ_LOCAL : DSQ_LOCAL_ON | cpu, turn_in_slot(slot, task),
+	       enq_flags | ENQ_PREEMPT | ENQ_HEAD);
+	if (!is_here)
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 }
 
 /* Moves a task that waits in any queue to this CPU. */
@@ -262,16 +267,6 @@ __noinline int call_from_elsewhere(s32 here)
 	return 0;
 }
 
-/* So long may claims precede the fallback on a CPU without a break, and so long is the break. */
-#define CLAIMED_NS 4000000000ULL
-#define OTHERS_NS  20000000ULL
-
-/* The fallback decides on a CPU. */
-static void note_fallback(struct slot *slot, u64 now)
-{
-	slot->others_from = now + CLAIMED_NS;
-}
-
 /* Whether claims do not precede others on a CPU for now. */
 static bool is_others_turn(struct slot *slot, s32 cpu, u64 now)
 {
@@ -279,7 +274,45 @@ static bool is_others_turn(struct slot *slot, s32 cpu, u64 now)
 		slot->others_until = now + OTHERS_NS;
 		slot->others_from = slot->others_until + CLAIMED_NS;
 	}
-	return before(now, slot->others_until) || is_overdue(cpu, now);
+	return before(now, slot->others_until);
+}
+
+/* Takes the first task of a queue that may run here if that has waited too long. */
+__noinline int take_overdue_from(u32 queue, s32 cpu, u64 now)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct task *task = task_of(p);
+
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (has_waited(p, task, now) <= (s64)OVERDUE_NS || (task && is_held(p, task)))
+			break;
+		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
+			break;
+		if (!task)
+			return 1;
+		trace_task(TASK_GOES, p, task, queue, 0);
+		/* On one CPU it represents its node until its turn has ended. */
+		if (!one_cpu)
+			leave_place(task);
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * Takes a task that has waited too long. The order of passes need not bring it in time: uncharged time
+ * in slots moves no pass.
+ */
+__noinline int take_overdue(s32 cpu, u64 now)
+{
+	if (!is_overdue(cpu, now))
+		return 0;
+	return take_overdue_from(queue_of(cpu), cpu, now) ||
+	       (!one_cpu && (take_overdue_from(residents_of(cpu), cpu, now) ||
+			     take_overdue_from(ROAMERS, cpu, now)));
 }
 
 /* A CPU in a claimed slot takes a task of the schedulee, which did not run here until now. */
@@ -316,6 +349,8 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 	struct slot *slot = slot_on(cpu);
 
 	if (slot && !is_others_turn(slot, cpu, now)) {
+		if (take_overdue(cpu, now))
+			return DECIDED;
 		if (!prev || !task || !is_schedulee(slot, prev, task) || is_held(prev, task)) {
 			if (take_in_slot(slot, cpu))
 				return DECIDED;
@@ -327,10 +362,25 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 			return DECIDED;
 		}
 	}
-	note_fallback(slot_at(cpu), now);
+	if (slot)
+		note_fallback(slot, now);
 	if (prev && task && free_slot_for(prev, task, true) >= 0)
 		return LEAVES;
 	return FALLBACK;
+}
+
+/* The schedulee of a slot that awaited it sleeps: it is not late when it wakes. */
+__noinline int await_no_more(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull)
+{
+	u32 cpu;
+
+	bpf_for(cpu, 0, cpus) {
+		struct slot *slot = slot_at(cpu);
+
+		if (slot->is_awaited && is_schedulee(slot, p, task))
+			slot->is_awaited = false;
+	}
+	return 0;
 }
 
 /* A task begins to run on a CPU. */

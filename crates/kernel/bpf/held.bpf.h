@@ -284,6 +284,8 @@ static int end_pauses(void *map, u32 *key, struct period_alarm *alarm)
 		look_at_held = 1;
 		have_a_cpu_look();
 	}
+	if (look && had_slots)
+		look_in_slots();
 	return 0;
 }
 

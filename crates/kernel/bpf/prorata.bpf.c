@@ -152,13 +152,12 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	if (has_claims) {
 		s32 slot_cpu = free_slot_for(p, task, false);
 
-		if (slot_cpu == cpu) {
-			run_in_slot(p, task, enq_flags);
+		/* If its own turn ends here although the slot is its own, it is the turn of others. */
+		if (slot_cpu >= 0 &&
+		    (slot_cpu != cpu || (void *)bpf_get_current_task_btf() != p)) {
+			run_in_slot(p, task, slot_cpu, enq_flags);
 			return;
 		}
-		/* It looks once the task is in a queue. */
-		if (slot_cpu >= 0)
-			scx_bpf_kick_cpu(slot_cpu, KICK_PREEMPT);
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
@@ -332,6 +331,8 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		count_turn(p, task);
 		if (!runnable) {
 			task->sleeps_on = kind_of_sleep(p);
+			if (!one_cpu && in_claimed_slots)
+				await_no_more(p, task);
 			leave(p, task);
 		} else if (pausing && is_held(p, task)) {
 			stop_held(p);

@@ -84,6 +84,16 @@ struct slot {
 	u64 others_until;
 };
 
+/* So long may claims precede the fallback on a CPU without a break, and so long is the break. */
+#define CLAIMED_NS 4000000000ULL
+#define OTHERS_NS  20000000ULL
+
+/* The fallback decides on a CPU. */
+static void note_fallback(struct slot *slot, u64 now)
+{
+	slot->others_from = now + CLAIMED_NS;
+}
+
 struct slot slots[MAX_CPUS] TABLE;
 
 /* CPUs that are in claimed slots. */
@@ -92,6 +102,20 @@ static u32 in_claimed_slots;
 static struct slot *slot_at(s32 cpu)
 {
 	return &slots[cpu & (MAX_CPUS - 1)];
+}
+
+/* CPUs in claimed slots look again: a schedulee whose client paused may run. */
+__noinline int look_in_slots(void)
+{
+	u32 cpu;
+
+	if (!in_claimed_slots)
+		return 0;
+	bpf_for(cpu, 0, cpus) {
+		if (slot_at(cpu)->kind)
+			scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+	}
+	return 0;
 }
 
 /* The claimed slot that a CPU is in, or NULL. */

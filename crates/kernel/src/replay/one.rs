@@ -163,6 +163,7 @@ impl OnOne {
                 return Ok(());
             }
             DecisionKind::TakeInSlot => {
+                self.slots.give(decision);
                 self.early.end(decision.tid);
                 return Ok(());
             }

@@ -163,10 +163,13 @@ impl OnSeveral {
                 Ok(())
             }
             // It is out of its queue, in whatever order.
-            DecisionKind::TakeInSlot => self.judge(&Decision {
-                kind: DecisionKind::Go,
-                ..*word
-            }),
+            DecisionKind::TakeInSlot => {
+                self.slots.give(word);
+                self.judge(&Decision {
+                    kind: DecisionKind::Go,
+                    ..*word
+                })
+            }
             _ => self.judge(word),
         }
     }

@@ -5,7 +5,7 @@
 //! schedulee does not want to run: the fallback looks at the queues after the timetable, so a pick
 //! without such a look was decided before the slot began.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Disallowed;
 use crate::scheduler::{BASE, BY_CLAIM, Decision};
@@ -14,9 +14,9 @@ use crate::scheduler::{BASE, BY_CLAIM, Decision};
 #[derive(Default, Debug)]
 pub struct Slots {
     slots: HashMap<u32, Slot>,
-    /// By CPU: the task that ran in its slot last. If a task of another class interrupts it until the
-    /// slot is over, it comes back, and is stopped at once.
-    interrupted: HashMap<u32, u32>,
+    /// Tasks that got the CPU of a slot. If the slot is over before such a task begins to run, or comes
+    /// back after a task of another class, it is stopped at once.
+    given: HashSet<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,11 @@ impl Slots {
         self.slots.insert(decision.cpu, slot);
     }
 
+    /// A task gets the CPU of its slot.
+    pub fn give(&mut self, decision: &Decision) {
+        self.given.insert(decision.tid);
+    }
+
     /// A CPU looks at the queues.
     pub fn fall_back(&mut self, cpu: u32) {
         if let Some(slot) = self.slots.get_mut(&cpu) {
@@ -56,7 +61,7 @@ impl Slots {
 
     /// Judges the `pick`-th pick if the timetable decided. Returns whether it did.
     pub fn pick(&mut self, pick: u64, decision: &Decision) -> Result<bool, Disallowed> {
-        let comes_back = self.interrupted.remove(&decision.cpu) == Some(decision.tid);
+        let was_given = self.given.remove(&decision.tid);
         if decision.queue != BY_CLAIM {
             return Ok(false);
         }
@@ -66,9 +71,9 @@ impl Slots {
             slot.is_claimed && of_client && (slot.tid == 0 || slot.tid == decision.tid)
         });
         if is_own {
-            self.interrupted.insert(decision.cpu, decision.tid);
+            self.given.insert(decision.tid);
         }
-        match is_own || comes_back {
+        match is_own || was_given {
             true => Ok(true),
             false => Err(Disallowed::Slot {
                 pick,

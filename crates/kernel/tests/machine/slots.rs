@@ -320,6 +320,8 @@ pub fn full() -> Result<(), Failed> {
         hogs.push(hog(&scheduler, 1, &[base(100)])?);
         hogs.push(hog(&scheduler, 2, &[base(100)])?);
     }
+    let pids: Vec<u32> = hogs.iter().map(Hog::pid).collect();
+    eprintln!("    the hogs of nodes 1 and 2, in turn: {pids:?}");
     let mut table = Table::open(&scheduler)?;
     table.name(1, InSlot::Node(1), false)?;
     (0..possible_cpus()).for_each(|row| table.claim(row, COLUMNS, 1));
@@ -403,7 +405,9 @@ pub fn replayed() -> Result<(), Failed> {
             };
             table.words[index] = if word.schedulee == 0 { 0 } else { word.pack() };
         }
-        let from = scheduler.publish_slots(&table.words, 0)?;
+        // As a daemon does: two boundaries later.
+        let from = table.geometry.tick_at(now_ns()) + 2;
+        let from = scheduler.publish_slots(&table.words, from)?;
         published.retain(|(before, _)| *before < from);
         published.push((from, table.words.clone()));
         thread::sleep(Duration::from_millis(30 + draw(80)));

@@ -111,7 +111,9 @@ impl Interpreter {
             | DecisionKind::Go
             | DecisionKind::Overdue
             | DecisionKind::Resume
-            | DecisionKind::Spare => {}
+            | DecisionKind::Spare
+            | DecisionKind::LookAtSlot
+            | DecisionKind::TakeInSlot => {}
         }
     }
 

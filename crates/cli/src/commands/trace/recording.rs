@@ -109,7 +109,9 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Overdue
             | DecisionKind::Pause
             | DecisionKind::Resume
-            | DecisionKind::Spare => return,
+            | DecisionKind::Spare
+            | DecisionKind::LookAtSlot
+            | DecisionKind::TakeInSlot => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;
