@@ -333,6 +333,7 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 			task->sleeps_on = kind_of_sleep(p);
 			if (!one_cpu && in_claimed_slots)
 				await_no_more(p, task);
+			task->in_slot = NO_SLOT;
 			leave(p, task);
 		} else if (pausing && is_held(p, task)) {
 			stop_held(p);

@@ -5,6 +5,7 @@ mod allowance;
 mod native;
 mod nice;
 mod rights;
+mod slots;
 mod window;
 
 use std::convert::Infallible;
@@ -75,6 +76,11 @@ fn constants_are_those_of_the_headers() {
         cut_credit_quanta,
         most_limits,
         period_ns: _,
+        by_claim: _,
+        schedulees: _,
+        cells_from: _,
+        tally_words: _,
+        lateness_buckets: _,
     } = CONSTANTS;
     assert_eq!(u64::from(BASE), base);
     assert_eq!(u64::from(CGROUP_NODES), cgroup_nodes);

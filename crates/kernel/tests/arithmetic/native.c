@@ -35,12 +35,14 @@ static bool nice_counts = true;
 #include "../../bpf/nice.h"
 #include "../../bpf/feasible.h"
 #include "../../bpf/histogram.h"
+#include "../../bpf/word.h"
 
 /* Constants that src/scheduler and src/replay repeat. */
 const struct {
 	u64 base, cgroup_nodes, cgroup_tickets, root_tickets, max_depth, buckets;
 	u64 pass_bits, longest_wait, longest_wait_ns, overdue_ns, roamers, cut_credit_quanta;
 	u64 most_limits, period_ns;
+	u64 by_claim, schedulees, cells_from, tally_words, lateness_buckets;
 } prorata_constants = {
 	.base = BASE,
 	.cgroup_nodes = CGROUP_NODES,
@@ -56,11 +58,31 @@ const struct {
 	.cut_credit_quanta = CUT_CREDIT_QUANTA,
 	.most_limits = LIMITS - 1,
 	.period_ns = PERIOD_NS,
+	.by_claim = BY_CLAIM,
+	.schedulees = SCHEDULEES,
+	.cells_from = TABLE_CELLS_FROM,
+	.tally_words = TALLY_WORDS,
+	.lateness_buckets = LATENESS_BUCKETS,
 };
 
 u32 prorata_bucket_of(u64 duration)
 {
 	return bucket_of(duration);
+}
+
+u32 prorata_schedulee_of(u64 word, u64 period)
+{
+	return schedulee_of(word, period);
+}
+
+u32 prorata_distance_of(u64 word)
+{
+	return distance_of(word);
+}
+
+u64 prorata_charged_in_slot(u64 service_ns, u64 ahead, u64 furthest, u64 worth)
+{
+	return charged_in_slot(service_ns, ahead, furthest, worth);
 }
 
 u64 prorata_worth_of(u64 amount)

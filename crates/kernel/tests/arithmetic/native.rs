@@ -13,6 +13,14 @@ mod c {
     unsafe extern "C" {
         pub safe static prorata_constants: Constants;
         pub safe fn prorata_bucket_of(duration: u64) -> u32;
+        pub safe fn prorata_schedulee_of(word: u64, period: u64) -> u32;
+        pub safe fn prorata_distance_of(word: u64) -> u32;
+        pub safe fn prorata_charged_in_slot(
+            service_ns: u64,
+            ahead: u64,
+            furthest: u64,
+            worth: u64,
+        ) -> u64;
         pub safe fn prorata_worth_of(amount: u64) -> u64;
         pub safe fn prorata_worth_add(a: u64, b: u64) -> u64;
         pub safe fn prorata_worth_multiply(a: u64, b: u64) -> u64;
@@ -42,7 +50,9 @@ mod c {
 pub use c::prorata_bucket_of as bucket_of;
 pub use c::prorata_chanced as chanced;
 pub use c::prorata_constants as CONSTANTS;
+pub use c::prorata_distance_of as distance_of;
 pub use c::prorata_minus_ln as minus_ln;
+pub use c::prorata_schedulee_of as schedulee_of;
 
 /// Constants of the headers, as in `native.c`.
 #[derive(Clone, Copy)]
@@ -62,6 +72,11 @@ pub struct Constants {
     pub cut_credit_quanta: u64,
     pub most_limits: u64,
     pub period_ns: u64,
+    pub by_claim: u64,
+    pub schedulees: u64,
+    pub cells_from: u64,
+    pub tally_words: u64,
+    pub lateness_buckets: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -92,6 +107,10 @@ impl Worth {
 
 pub fn wait_for(service_ns: u64, tickets: Worth) -> u64 {
     c::prorata_wait_for(service_ns, tickets.0)
+}
+
+pub fn charged_in_slot(service_ns: u64, ahead: u64, furthest: u64, tickets: Worth) -> u64 {
+    c::prorata_charged_in_slot(service_ns, ahead, furthest, tickets.0)
 }
 
 pub fn service_in(wait: u64, tickets: Worth) -> u64 {

@@ -2,6 +2,7 @@
 
 mod fake;
 mod over_fake;
+mod slots;
 mod strays;
 
 use std::process::Command;
