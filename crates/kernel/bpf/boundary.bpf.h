@@ -197,11 +197,12 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	slot->is_gift = (what & GIFT) != 0;
 	slot->has_run = false;
 	slot->stolen_since_ns = 0;
+	slot->comes = 0;
 	if (view->number)
 		tally(cpu, TALLY_BEGUN, 1);
 	/* The fallback has decided in the unclaimed slot before. */
 	if (!was)
-		note_fallback(slot, scx_bpf_now());
+		slot->others_from = scx_bpf_now() + CLAIMED_NS;
 	if (!was != !slot->kind)
 		__sync_fetch_and_add(&in_claimed_slots, was ? -1 : 1);
 	goes_on &= was == slot->kind && id == slot->id && was_gift == slot->is_gift;

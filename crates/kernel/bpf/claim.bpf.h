@@ -58,7 +58,7 @@ static void begin_in_slot(const struct slot *slot, struct task *task)
 	task->in_slot = slot->is_gift ? GIVEN_SLOT : OWN_SLOT;
 }
 
-/* Whether another task of the schedulee runs on the CPU of its slot. */
+/* Whether another task of the schedulee runs on the CPU of its slot, or is about to. */
 static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const struct task_struct *p)
 {
 	struct task_struct *current;
@@ -66,6 +66,8 @@ static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const str
 
 	if (slot->kind == THREAD)
 		return false;
+	if (slot->comes && slot->comes != (u32)p->pid)
+		return true;
 	current = scx_bpf_cpu_curr(cpu);
 	if (!current || current->pid == p->pid)
 		return false;
@@ -94,6 +96,8 @@ __noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *t
 			continue;
 		if (is_running && (slot->is_gift || cpu == first))
 			continue;
+		if (before(scx_bpf_now(), slot->others_until))
+			continue;
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || (cpu != first && is_migration_disabled(p)))
 			continue;
 		if (!is_taken(slot, cpu, p))
@@ -110,10 +114,11 @@ __noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *t
 static void run_in_slot(struct task_struct *p, struct task *task, s32 cpu, u64 enq_flags)
 {
 	bool is_here = one_cpu || cpu == scx_bpf_task_cpu(p);
-	const struct slot *slot = slot_at(cpu);
+	struct slot *slot = slot_at(cpu);
 
 	if ((void *)bpf_get_current_task_btf() == p)
 		compared = false;
+	slot->comes = p->pid;
 	leave_place(task);
 	begin_in_slot(slot, task);
 	trace(SLOT_TAKES, task->node, p->pid, 0);
@@ -121,6 +126,13 @@ static void run_in_slot(struct task_struct *p, struct task *task, s32 cpu, u64 e
 	       enq_flags | ENQ_PREEMPT | ENQ_HEAD);
 	if (!is_here)
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+}
+
+/* Whether a waiting task may run on a CPU. The kernel may hold it on its own one for a moment. */
+static __always_inline bool may_come(const struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (one_cpu || scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p));
 }
 
 /* Moves a task that waits in any queue to this CPU. */
@@ -139,7 +151,7 @@ __noinline int take_schedulee(struct task_struct *p __arg_trusted, s32 cpu)
 	if (queue & DSQ_BUILT_IN)
 		return 0;
 	/* The affinity of a task that waits there since before the look does not change unnoticed. */
-	if (!bpf_iter_scx_dsq_new(&waiting, queue, 0) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+	if (!bpf_iter_scx_dsq_new(&waiting, queue, 0) && may_come(p, cpu)) {
 		scx_bpf_dsq_move_set_slice___new(&waiting, turn_in_slot(slot, task));
 		taken = scx_bpf_dsq_move___new(&waiting, p, DSQ_LOCAL, 0);
 	}
@@ -285,7 +297,7 @@ __noinline int take_overdue_from(u32 queue, s32 cpu, u64 now)
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!may_come(p, cpu))
 			continue;
 		if (has_waited(p, task, now) <= (s64)OVERDUE_NS || (task && is_held(p, task)))
 			break;
@@ -316,11 +328,8 @@ __noinline int take_overdue(s32 cpu, u64 now)
 }
 
 /* A CPU in a claimed slot takes a task of the schedulee, which did not run here until now. */
-static __always_inline bool take_in_slot(struct slot *slot, s32 cpu)
+static __always_inline bool take_in_slot(struct slot *slot, s32 cpu, bool begins)
 {
-	bool begins = !slot->has_looked && !slot->goes_on;
-
-	slot->has_looked = true;
 	if (take_by_claim(slot, cpu)) {
 		slot->is_awaited |= begins;
 		return true;
@@ -347,23 +356,23 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 			     s32 cpu, u64 now)
 {
 	struct slot *slot = slot_on(cpu);
+	bool begins = slot && !slot->has_looked && !slot->goes_on;
 
+	if (slot)
+		slot->has_looked = true;
 	if (slot && !is_others_turn(slot, cpu, now)) {
 		if (take_overdue(cpu, now))
 			return DECIDED;
 		if (!prev || !task || !is_schedulee(slot, prev, task) || is_held(prev, task)) {
-			if (take_in_slot(slot, cpu))
+			if (take_in_slot(slot, cpu, begins))
 				return DECIDED;
 		} else {
-			slot->has_looked = true;
 			slot->has_run = true;
 			begin_in_slot(slot, task);
 			scx_bpf_task_set_slice(prev, turn_in_slot(slot, task));
 			return DECIDED;
 		}
 	}
-	if (slot)
-		note_fallback(slot, now);
 	if (prev && task && free_slot_for(prev, task, true) >= 0)
 		return LEAVES;
 	return FALLBACK;
@@ -390,6 +399,8 @@ __noinline int begin_turn_in_slot(struct task_struct *p __arg_trusted,
 	struct slot *slot = slot_on(cpu);
 	u64 now = bpf_ktime_get_ns();
 
+	if (slot)
+		slot->comes = 0;
 	if (slot && is_schedulee(slot, p, task) && task->in_slot) {
 		if (slot->is_awaited)
 			tally_late(cpu, now - slot->begin_ns);

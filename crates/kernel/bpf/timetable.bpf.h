@@ -77,6 +77,8 @@ struct slot {
 	/* Whether the schedulee waited when the slot began and has not run yet: its wait is counted. */
 	bool is_awaited;
 	bool has_run;
+	/* A task that has got the CPU and does not run yet, or 0. Further ones wait as others do. */
+	u32 comes;
 	/* Since when a task of another class runs instead of the schedulee, or 0. */
 	u64 stolen_since_ns;
 	/* By the CPU's clock: when the fallback is to decide again, and until when it does. */
@@ -87,12 +89,6 @@ struct slot {
 /* So long may claims precede the fallback on a CPU without a break, and so long is the break. */
 #define CLAIMED_NS 4000000000ULL
 #define OTHERS_NS  20000000ULL
-
-/* The fallback decides on a CPU. */
-static void note_fallback(struct slot *slot, u64 now)
-{
-	slot->others_from = now + CLAIMED_NS;
-}
 
 struct slot slots[MAX_CPUS] TABLE;
 

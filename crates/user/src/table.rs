@@ -236,6 +236,10 @@ impl Table {
         header
             .engine_start_time_ticks
             .store(engine.start_time_ticks, Ordering::Relaxed);
+        // Its keepers have promised nothing yet; those of an engine before it never will again.
+        for until_ns in &header.keepers_until_ns {
+            until_ns.store(u64::MAX, Ordering::Relaxed);
+        }
         Ok(())
     }
 

@@ -449,8 +449,13 @@ impl Engine for ForKernel {
             }
             side.set_timetable(Some(Arc::clone(&table)))?;
         }
-        let follower = Follower::start(Arc::clone(&self.shared), table)?;
-        *self.follower() = Some(follower);
+        match Follower::start(Arc::clone(&self.shared), table) {
+            Ok(follower) => *self.follower() = Some(follower),
+            Err(error) => {
+                self.shared.side().set_timetable(None)?;
+                return Err(error.into());
+            }
+        }
         Ok(match self.options.scope {
             Scope::All => {
                 // Claims are made and freed although all slots are taken (2005, Figure 3.2).

@@ -14,9 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use prorata_bulletin::{Owners, Reader, now_ns};
 use prorata_core::slots::claim::Schedulee;
+use prorata_core::slots::geometry::Tick;
 use prorata_core::slots::word::Word;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{InSlot, RowTally};
@@ -39,8 +41,9 @@ type Named = (Schedulee, bool);
 struct Numbers {
     numbers: BTreeMap<Named, u32>,
     free: Vec<u32>,
-    /// The numbers in the words that were published before the last ones: CPUs may use them still.
-    before: BTreeSet<u32>,
+    /// The numbers in the words that were published, by the ticks from which they are in force: those
+    /// that CPUs may use now or later.
+    published: Vec<(Tick, BTreeSet<u32>)>,
 }
 
 impl Numbers {
@@ -54,17 +57,25 @@ impl Numbers {
         self.free.pop().or((next < NUMBERS).then_some(next))
     }
 
-    /// These numbers are published; those that are in neither of the last two publications are free.
-    fn published(&mut self, present: BTreeSet<u32>) {
-        let (before, free) = (&self.before, &mut self.free);
+    /// These numbers are published, in force from a tick on. Numbers that no CPU uses from now on are
+    /// free.
+    fn publish(&mut self, from: Tick, numbers: BTreeSet<u32>, now: Tick) {
+        match self.published.last_mut() {
+            // A change that joins another one: some words of both may have been read.
+            Some((last, all)) if *last == from => all.extend(numbers),
+            _ => self.published.push((from, numbers)),
+        }
+        while self.published.get(1).is_some_and(|(from, _)| *from < now) {
+            self.published.remove(0);
+        }
+        let (published, free) = (&self.published, &mut self.free);
         self.numbers.retain(|_, number| {
-            let stays = present.contains(number) || before.contains(number);
+            let stays = published.iter().any(|(_, used)| used.contains(number));
             if !stays {
                 free.push(*number);
             }
             stays
         });
-        self.before = present;
     }
 }
 
@@ -96,7 +107,11 @@ impl KernelSide {
                     numbers: Numbers::default(),
                     sequence: None,
                 });
-                self.follow_slots()
+                let followed = self.follow_slots();
+                if followed.is_err() {
+                    self.set_timetable(None)?;
+                }
+                followed
             }
         }
     }
@@ -120,30 +135,43 @@ impl KernelSide {
         let sequence = slots.reader.sequence();
         let mut told = scheduler.look_after_slots();
         if told.is_ok() && slots.sequence != Some(sequence) && slots.owners.look(&slots.reader) {
-            told = self.tell_slots(&mut slots);
-            slots.sequence = told.is_ok().then_some(sequence);
+            let is_whole = self.tell_slots(&mut slots);
+            // What could not be told is tried again at the next look.
+            let is_told = is_whole.as_ref().is_ok_and(|is_whole| *is_whole);
+            slots.sequence = is_told.then_some(sequence);
+            told = is_whole.map(drop);
         }
         self.slots = Some(slots);
         told
     }
 
-    fn tell_slots(&self, slots: &mut Slots) -> Result<(), KernelError> {
+    /// Returns whether all claims could be told.
+    fn tell_slots(&self, slots: &mut Slots) -> Result<bool, KernelError> {
         let Some(scheduler) = &self.scheduler else {
-            return Ok(());
+            return Ok(true);
         };
         let (from, cells) = slots.reader.published();
         let playbill = slots.owners.playbill(cells.len());
         let mut words = vec![0; cells.len()];
         let mut present = BTreeSet::new();
-        // Schedulees without a number, which need not be tried again for each of their cells.
+        // The same for all cells of a schedulee: whether it is a gift, and whether it has no number.
+        let mut gifts = BTreeMap::new();
         let mut nameless = BTreeSet::new();
+        let mut is_whole = true;
         for (index, cell) in cells.into_iter().enumerate() {
             let Some((word, schedulee)) = cell else {
                 continue;
             };
-            let place = playbill.place(index, schedulee);
-            let user = place.map_or(0, |place| playbill.parts[place].user);
-            let named = (schedulee, user != 0 && !self.belongs_to(schedulee, user));
+            // A claim that is newer than the list of all claims.
+            let Some(place) = playbill.place(index, schedulee) else {
+                is_whole = false;
+                continue;
+            };
+            let user = playbill.parts[place].user;
+            let is_gift = *gifts
+                .entry((schedulee, user))
+                .or_insert_with(|| user != 0 && !self.belongs_to(schedulee, user));
+            let named = (schedulee, is_gift);
             let known = slots.numbers.number(named);
             if known.is_none() && nameless.contains(&named) {
                 continue;
@@ -162,6 +190,7 @@ impl KernelSide {
                     let Some(number) = number.filter(|_| is_named) else {
                         slots.numbers.free.extend(number);
                         nameless.insert(named);
+                        is_whole = false;
                         continue;
                     };
                     slots.numbers.numbers.insert(named, number);
@@ -175,9 +204,10 @@ impl KernelSide {
             }
             .pack();
         }
-        scheduler.publish_slots(&words, from)?;
-        slots.numbers.published(present);
-        Ok(())
+        let from = scheduler.publish_slots(&words, from)?;
+        let now = slots.reader.geometry().tick_at(now_ns());
+        slots.numbers.publish(from, present, now);
+        Ok(is_whole)
     }
 
     /// What the kernel calls a schedulee; `None` for a client that has no node.
@@ -211,8 +241,12 @@ impl KernelSide {
     }
 }
 
+/// How often a thread that is to end is woken, until it has.
+const END_INTERVAL: Duration = Duration::from_millis(1);
+
 /// The thread that follows the file. Dropping this ends it.
 pub(super) struct Follower {
+    reader: Arc<Reader>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -221,9 +255,11 @@ impl Follower {
     pub(super) fn start(shared: Arc<Shared>, reader: Arc<Reader>) -> std::io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&ended);
+        let of_thread = Arc::clone(&reader);
         let thread = std::thread::Builder::new()
             .name("kernel-slots".into())
             .spawn(move || {
+                let reader = of_thread;
                 outrank_slots();
                 while !ends.load(Ordering::Acquire) && reader.is_open() {
                     let sequence = reader.sequence();
@@ -231,13 +267,14 @@ impl Follower {
                         // The watching thread loads the scheduler again.
                         tracing::debug!("the kernel was not told of slots: {error}");
                     }
-                    // What fails is tried again, and ends by then.
+                    // A thread that cannot wait for the file looks again later.
                     if reader.wait(sequence, Some(now_ns() + LOOK_NS)).is_err() {
-                        std::thread::sleep(std::time::Duration::from_nanos(LOOK_NS));
+                        std::thread::sleep(Duration::from_nanos(LOOK_NS));
                     }
                 }
             })?;
         Ok(Self {
+            reader,
             ended,
             thread: Some(thread),
         })
@@ -248,6 +285,10 @@ impl Drop for Follower {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            while !thread.is_finished() {
+                self.reader.wake_waiters();
+                std::thread::sleep(END_INTERVAL);
+            }
             let _ = thread.join();
         }
     }

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use prorata_user::{outrank_slots, wake_as_others};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Shared;
@@ -14,6 +15,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Looks after the scheduler until the engine ends.
 pub(super) fn watch(shared: &Shared) {
     let mut looked = Instant::now();
+    let mut outranks = false;
     let longest = Timespec {
         tv_sec: 0,
         tv_nsec: LOOK_AGAIN.subsec_nanos().into(),
@@ -34,6 +36,13 @@ pub(super) fn watch(shared: &Shared) {
             return;
         }
         let mut side = shared.side();
+        // The threads that tell the kernel of slots wait for this one.
+        if std::mem::replace(&mut outranks, side.slots.is_some()) != outranks {
+            match outranks {
+                true => outrank_slots(),
+                false => wake_as_others(),
+            }
+        }
         side.look_after(&shared.dispatcher);
         // News may come more often.
         let is_due = looked.elapsed() >= LOOK_AGAIN;

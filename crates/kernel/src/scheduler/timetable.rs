@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use prorata_core::slots::geometry::{Geometry, Tick};
@@ -41,7 +41,7 @@ const SCHEDULEES: u32 = 65_536;
 const GIFT: u32 = 1 << 31;
 
 const _: () = assert!(TALLY_HISTOGRAM + LATENESS_BUCKETS <= TALLY_WORDS);
-const _: () = assert!(size_of::<types::slot>() == 72);
+const _: () = assert!(size_of::<types::slot>() == 80);
 
 /// An open table.
 pub(super) struct Timetable {
@@ -148,8 +148,12 @@ impl Scheduler {
         }
         let changed = table.publish(words, from, now_ns());
         let begins_ns = table.geometry.begin_ns(table.from);
+        // A CPU reads the word that tells the change, and then tells when it looks again. If it looks
+        // at this moment, that time is past.
+        fence(Ordering::SeqCst);
+        let looks = now_ns()..=begins_ns;
         self.have_rows_looked_at(table, |row, due_ns| {
-            changed[row] && (due_ns == 0 || due_ns > begins_ns)
+            changed[row] && !looks.contains(&due_ns)
         })?;
         Ok(table.from)
     }
@@ -198,16 +202,17 @@ impl Scheduler {
             return Ok(());
         }
         let before = sched_getaffinity(None).map_err(|why| self.refused(&why.into()))?;
-        for row in rows {
+        let looked = rows.into_iter().try_for_each(|row| {
             let mut only = CpuSet::new();
             only.set(table.cpus[row] as usize);
             // The CPU may be offline: it looks once it is back.
-            if sched_setaffinity(None, &only).is_ok() {
-                self.ask(|progs| &progs.look_at_row, [0; 4])
-                    .map_err(|why| self.refused(&why))?;
+            match sched_setaffinity(None, &only) {
+                Ok(()) => self.ask(|progs| &progs.look_at_row, [0; 4]).map(drop),
+                Err(_) => Ok(()),
             }
-        }
-        sched_setaffinity(None, &before).map_err(|why| self.refused(&why.into()))
+        });
+        let restored = sched_setaffinity(None, &before).map_err(io::Error::from);
+        looked.and(restored).map_err(|why| self.refused(&why))
     }
 
     fn put_timetable(&self, table: Option<&Timetable>) -> io::Result<()> {

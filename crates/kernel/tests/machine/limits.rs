@@ -47,7 +47,12 @@ fn stalls(time: Duration) -> Duration {
 
 /// Checks that a client that wants more receives its limit: to within a full allowance, and what
 /// was used too late at either end, at most a tick on each CPU.
-fn check_limit(scheduler: &Scheduler, node: u32, percent: u32, seconds: u64) -> Result<(), Failed> {
+pub fn check_limit(
+    scheduler: &Scheduler,
+    node: u32,
+    percent: u32,
+    seconds: u64,
+) -> Result<(), Failed> {
     let time = Duration::from_secs(seconds);
     let began = Instant::now();
     let stalls = thread::spawn(move || stalls(time));
