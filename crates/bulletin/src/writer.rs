@@ -114,6 +114,9 @@ impl Writer {
             .filter(|&index| table.table().get(self.geometry.cell(index)).is_some())
             .collect();
         self.write_claims(table, &claimed);
+        // Earlier changes of buffers are in force already, and never announced.
+        let active = table.staging().active() as u64;
+        self.memory.header().switch.store(active, Relaxed);
         self.write_rest(table);
     }
 

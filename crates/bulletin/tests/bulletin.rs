@@ -148,6 +148,28 @@ fn readers_see_the_table_after_each_publication() {
     }
 }
 
+#[test]
+fn a_new_file_shows_claims_that_came_into_force_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    let mut table = table(1);
+    let request = SlotRequest {
+        cell: Cell { row: 0, column: 3 },
+        schedulee: schedulee(1),
+        level: Level::Hard,
+        expires: None,
+    };
+    table
+        .claim_slots(&caller(), &[request], Mode::AllOrNothing, None, 0)
+        .unwrap();
+    table.advance(COLUMNS.into());
+    assert_eq!(table.staging().switch(), None);
+    let _writer = Writer::create(&path, &mut table, &[0]).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    compare(&table, &reader, COLUMNS.into());
+    assert_eq!(reader.at(0, u64::from(COLUMNS) + 3), Some(schedulee(1)));
+}
+
 /// A snapshot is never a mixture: each change here moves all claims to another owner's level.
 #[test]
 fn a_copy_of_the_claims_is_of_one_moment() {

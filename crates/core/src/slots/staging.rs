@@ -69,6 +69,11 @@ impl Staging {
         self.pending.map(|(from, _)| Switch { buffer, from })
     }
 
+    /// The buffer in force until the next change of buffers.
+    pub fn active(&self) -> usize {
+        self.active
+    }
+
     /// One word of one buffer.
     pub fn word(&self, buffer: usize, index: usize) -> u64 {
         self.buffers[buffer][index]
