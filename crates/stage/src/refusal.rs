@@ -3,6 +3,7 @@
 
 use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
+use prorata_scenario::file::slots::Claim;
 use prorata_scenario::file::{Action, KeyPath, MutexKind, Problem, ScenarioError, Step, Time};
 
 use crate::engine::ProcessEngine;
@@ -21,11 +22,7 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
     let root = KeyPath::default();
     check_machine(scenario, kind, &root.key("machine"))?;
     check_number(scenario, kind, &root.key("client"))?;
-    if scenario.slots.is_some() {
-        return Err(root.key("slots").problem(Problem::Step(
-            "the timetable is simulated: leave it out, or use --engine sim",
-        )));
-    }
+    check_slots(scenario, &root)?;
     for (i, client) in scenario.clients.iter().enumerate() {
         let place = root.key("client").index(i);
         if client.nice != 0 {
@@ -37,6 +34,7 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
         match &at.action {
             Action::Policy(policy) => check_policy(*policy, kind, &place.key("policy"))?,
             Action::Quantum(quantum) => check_quantum(*quantum, kind, &place.key("quantum"))?,
+            Action::Claim(claim) => check_claim(claim, &place.key("claim"))?,
             Action::SetNice(_) => {
                 return Err(place.key("set-nice").problem(Problem::Step(NICE)));
             }
@@ -69,6 +67,32 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// All processes of a run are one user's, and the numbers of their threads are the scenario's own.
+fn check_slots(scenario: &Scenario, root: &KeyPath) -> Result<()> {
+    let is_another = |user| user != 0;
+    let mut users = scenario.clients.iter().map(|client| client.user);
+    if let Some(i) = users.position(is_another)
+        && scenario.slots.is_some()
+    {
+        let place = root.key("client").index(i).key("user");
+        return Err(place.problem(Problem::Step(
+            "users beside a timetable are simulated: leave the key out, or use --engine sim",
+        )));
+    }
+    let places = (0..).map(|i| root.key("claim").index(i));
+    let mut claims = scenario.claims.iter().zip(places);
+    claims.try_for_each(|(claim, place)| check_claim(claim, &place))
+}
+
+fn check_claim(claim: &Claim, place: &KeyPath) -> Result<()> {
+    match claim.thread {
+        None => Ok(()),
+        Some(_) => Err(place.key("thread").problem(Problem::Step(
+            "slots of one thread are simulated: leave the key out, or use --engine sim",
+        ))),
+    }
 }
 
 fn check_machine(scenario: &Scenario, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {

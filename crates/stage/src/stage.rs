@@ -1,14 +1,17 @@
 //! A stage for processes: some CPUs, and an engine that shares them out.
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use prorata_bulletin::Reader;
 use prorata_control::{Engine, EngineError, EngineStatus};
 use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_core::policy::PolicyName;
 use prorata_protocol::ClientState;
+use prorata_protocol::slots::RowReport;
 use prorata_scenario::policy;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
@@ -25,7 +28,7 @@ pub struct Stage {
     dispatcher: Arc<Mutex<Dispatcher>>,
     kind: &'static ProcessEngine,
     cpus: Vec<u32>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Stage {
@@ -74,8 +77,24 @@ impl Stage {
             dispatcher,
             kind,
             cpus,
-            _directory: directory,
+            directory,
         })
+    }
+
+    /// The stage's own directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Enforces a timetable from now on, or none.
+    pub(crate) fn enforce_slots(&self, table: Option<Reader>) -> Result<(), StageError> {
+        self.engine.enforce_slots(table)?;
+        Ok(())
+    }
+
+    /// What the engine counted of slots, one a CPU.
+    pub(crate) fn slot_rows(&self) -> Vec<RowReport> {
+        self.engine.slot_rows()
     }
 
     pub(crate) fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {

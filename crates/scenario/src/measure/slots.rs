@@ -13,6 +13,10 @@ pub struct SlotMeasures {
     pub clients: Vec<ClientSlots>,
     /// Whether no token came or went but by what sets tokens, at the end.
     pub tokens_conserved: bool,
+    /// Whether the engine shows the beginning of each slot, and when a client runs nowhere.
+    pub sees_slots: bool,
+    /// Whether missed slots are known by client.
+    pub counts_missed: bool,
 }
 
 /// Everything measured of one client's slots.
@@ -40,6 +44,8 @@ impl SlotMeasures {
         Self {
             clients: vec![ClientSlots::default(); clients as usize],
             tokens_conserved: false,
+            sees_slots: true,
+            counts_missed: true,
         }
     }
 

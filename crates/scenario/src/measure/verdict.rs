@@ -131,7 +131,8 @@ impl Judge<'_> {
         }
     }
 
-    /// An assertion on the timetable; not judged by an engine without one.
+    /// An assertion on the timetable; not judged by an engine without one, nor by one that does
+    /// not measure the figure.
     fn slot_verdict(&self, assertion: &Assertion) -> Option<Verdict> {
         let worst = |client: &str, of: fn(&ClientSlots) -> u64| {
             let slots = self.ran.measures.slots.as_ref()?;
@@ -181,8 +182,18 @@ impl Judge<'_> {
             ),
             _ => return None,
         };
+        let judged = slots.is_some_and(|slots| match assertion {
+            Assertion::SlotLateness(_) | Assertion::GangSkew(_) | Assertion::Blackout(_) => {
+                slots.sees_slots
+            }
+            Assertion::Missed(_) => slots.counts_missed,
+            _ => true,
+        });
+        let holds = judged && verdict.holds;
         Some(Verdict {
-            judged: slots.is_some(),
+            judged,
+            measured: verdict.measured.filter(|_| judged),
+            holds,
             ..verdict
         })
     }

@@ -29,6 +29,8 @@ pub struct SlotPlan {
     pub timetable: Timetable,
     /// The tick at the start of the run, of column 0: the first claims were made before.
     first_tick: Tick,
+    /// What was done to the timetable before the run.
+    before: Vec<SlotDeed>,
 }
 
 impl SlotPlan {
@@ -41,6 +43,36 @@ impl SlotPlan {
     pub fn begin_ns(&self, tick: Tick) -> u64 {
         let ticks = tick - self.first_tick;
         ticks.saturating_mul(self.timetable.geometry().slot_ns())
+    }
+
+    /// The same timetable for a machine whose clock is at `now_ns`, where the run starts. Its
+    /// ticks are those of the plan, unless the machine's clock has not come so far yet.
+    pub fn open_at(&self, now_ns: u64) -> Result<Timetable> {
+        let place = KeyPath::default().key("slots");
+        let planned = self.timetable.geometry();
+        let (rows, columns, slot_ns) = (planned.rows(), planned.columns(), planned.slot_ns());
+        let epoch_ns = now_ns.saturating_sub(self.first_tick.saturating_mul(slot_ns));
+        let geometry = Geometry::new(rows, columns, slot_ns, epoch_ns);
+        let geometry =
+            geometry.map_err(|error| place.problem(Problem::Timetable(error.to_string())))?;
+        let mut timetable = Timetable::open(geometry);
+        for deed in &self.before {
+            apply_whole(&mut timetable, deed, &place)?;
+        }
+        timetable.advance(geometry.tick_at(now_ns));
+        Ok(timetable)
+    }
+
+    /// The claims that are made before the run.
+    pub fn claims(&self) -> impl Iterator<Item = &PlannedClaim> {
+        self.before.iter().filter_map(SlotDeed::claim)
+    }
+
+    /// Does something before the run.
+    fn prepare(&mut self, deed: SlotDeed, place: &KeyPath) -> Result<()> {
+        apply_whole(&mut self.timetable, &deed, place)?;
+        self.before.push(deed);
+        Ok(())
     }
 
     /// The first tick that begins at or after a time.
@@ -64,6 +96,16 @@ pub enum SlotDeed {
     Reserve(Vec<u32>, Reservation, Onset),
 }
 
+impl SlotDeed {
+    /// The claim, if it is one.
+    pub fn claim(&self) -> Option<&PlannedClaim> {
+        match self {
+            SlotDeed::Claim(claim) => Some(claim),
+            _ => None,
+        }
+    }
+}
+
 /// The table, the tokens and the first claims; none if the file has no timetable.
 pub(super) fn plan(scenario: &Scenario, names: &Directory<'_>) -> Result<Option<SlotPlan>> {
     let root = KeyPath::default();
@@ -84,25 +126,26 @@ pub(super) fn plan(scenario: &Scenario, names: &Directory<'_>) -> Result<Option<
     let mut plan = SlotPlan {
         timetable: Timetable::open(geometry),
         first_tick: columns * STAGES.div_ceil(columns),
+        before: Vec::new(),
     };
     let each = slots.user_tokens.unwrap_or(geometry.cells() as u32);
     let users: BTreeSet<u32> = names.groups.iter().map(|group| group.user).collect();
     let users: Vec<Account> = users.into_iter().map(Account::User).collect();
     for level in level::Level::ALL {
         let deed = SlotDeed::SetTokens(users.clone(), level, each, Some(1));
-        prepare(&mut plan.timetable, &deed, &place)?;
+        plan.prepare(deed, &place)?;
     }
     for (i, tokens) in slots.tokens.iter().enumerate() {
         let place = place.key("tokens").index(i);
         let deed = set_tokens(tokens, names, &place)?;
-        prepare(&mut plan.timetable, &deed, &place)?;
+        plan.prepare(deed, &place)?;
     }
     if let Some(fraction) = slots.reserve {
         let place = place.key("reserve");
         let reservation = reservation(fraction, &geometry, &place)?;
         let rows = (0..geometry.rows()).collect();
         let deed = SlotDeed::Reserve(rows, reservation, Onset::Immediate);
-        prepare(&mut plan.timetable, &deed, &place)?;
+        plan.prepare(deed, &place)?;
     }
     let place = root.key("claim");
     limits::at_most(
@@ -114,7 +157,7 @@ pub(super) fn plan(scenario: &Scenario, names: &Directory<'_>) -> Result<Option<
     for (i, claim) in scenario.claims.iter().enumerate() {
         let place = place.index(i);
         let deed = SlotDeed::Claim(planned_claim(claim, &plan, names, &place)?);
-        prepare(&mut plan.timetable, &deed, &place)?;
+        plan.prepare(deed, &place)?;
     }
     plan.timetable.advance(plan.first_tick);
     Ok(Some(plan))
@@ -179,7 +222,7 @@ fn reservation(fraction: Fraction, geometry: &Geometry, place: &KeyPath) -> Resu
 }
 
 /// What happens before the start succeeds whole, or the scenario is refused.
-fn prepare(timetable: &mut Timetable, deed: &SlotDeed, place: &KeyPath) -> Result<()> {
+fn apply_whole(timetable: &mut Timetable, deed: &SlotDeed, place: &KeyPath) -> Result<()> {
     match deed.apply(timetable, 0).refused.into_iter().next() {
         Some(why) => Err(place.problem(Problem::Timetable(why))),
         None => Ok(()),

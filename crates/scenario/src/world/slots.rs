@@ -6,12 +6,13 @@ use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Caller, Owner, Schedulee, SlotRequest, VECTOR};
 use prorata_core::slots::geometry::{Cell, Tick};
 use prorata_core::slots::level::Level;
-use prorata_core::slots::notice::{Notice, Outcome};
+use prorata_core::slots::notice::{Notice, Outcome, Why};
 use prorata_core::slots::place::periodic::{Fit, Periodic};
 use prorata_core::slots::place::{View, best_effort, cache, event, gang};
 use prorata_core::slots::staging::STAGES;
 use prorata_core::slots::timetable::{Claimed, Timetable};
 
+use crate::event::Event;
 use crate::plan::SlotDeed;
 
 /// The administrator, for tokens and reservations.
@@ -167,6 +168,29 @@ impl PlannedClaim {
 fn on_row((row, columns): (u32, Vec<u32>)) -> Vec<Cell> {
     let cells = columns.into_iter().map(|column| Cell { row, column });
     cells.collect()
+}
+
+/// The claims of which clients were deprived.
+pub fn revocations(notices: &[Notice]) -> impl Iterator<Item = Event<'static>> {
+    let revoked = |notice: &&Notice| !matches!(notice.why, Why::Expired | Why::ScheduleeEnded);
+    let event = |notice: &Notice| {
+        let owner = notice.claim.owner.client?;
+        Some(Event::Revoked {
+            client: owner.index(),
+            cpu: notice.cell.row,
+            column: notice.cell.column,
+        })
+    };
+    notices.iter().filter(revoked).filter_map(event)
+}
+
+/// The client that runs in a schedulee's slots; none for a process, which a scenario has not.
+pub fn client_of(schedulee: Schedulee) -> Option<u32> {
+    match schedulee {
+        Schedulee::Client(client) => Some(client.index()),
+        Schedulee::Thread { started, .. } => Some(started as u32),
+        Schedulee::Process { .. } => None,
+    }
 }
 
 /// What a deed did.

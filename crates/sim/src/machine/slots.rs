@@ -14,11 +14,12 @@
 
 use prorata_core::slots::claim::Schedulee;
 use prorata_core::slots::geometry::Tick;
-use prorata_core::slots::notice::{Notice, Why as ClaimEnd};
+use prorata_core::slots::notice::Notice;
 use prorata_core::slots::timetable::Timetable;
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::plan::{SlotDeed, SlotPlan, client_id};
 use prorata_scenario::threads::ThreadState;
+use prorata_scenario::world::slots::{client_of, revocations};
 
 use super::turn_table::Kind;
 use super::{Due, Imbalance, Machine, NONE, Simulation};
@@ -223,18 +224,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn tell_notices(&mut self, notices: &[Notice]) {
-        let revoked = |notice: &&Notice| {
-            let own = matches!(notice.why, ClaimEnd::Expired | ClaimEnd::ScheduleeEnded);
-            !own && notice.claim.owner.client.is_some()
-        };
-        for notice in notices.iter().filter(revoked) {
-            let owner = notice.claim.owner.client;
-            self.tell(Event::Revoked {
-                client: owner.map_or(NONE, |owner| owner.index()),
-                cpu: notice.cell.row,
-                column: notice.cell.column,
-            });
-        }
+        revocations(notices).for_each(|event| self.tell(event));
     }
 
     /// A thread has exited; with the last one its client ends.
@@ -446,14 +436,5 @@ impl Machine {
         state.ready.remove(&mut self.threads.all, thread);
         self.end_waiting(client);
         Some(thread)
-    }
-}
-
-/// The client that runs in a schedulee's slots; none for a process, which a scenario has not.
-fn client_of(schedulee: Schedulee) -> Option<u32> {
-    match schedulee {
-        Schedulee::Client(client) => Some(client.index()),
-        Schedulee::Thread { started, .. } => Some(started as u32),
-        Schedulee::Process { .. } => None,
     }
 }

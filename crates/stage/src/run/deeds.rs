@@ -69,7 +69,11 @@ impl Run {
                 self.stage.configure(self.policy.0);
             }
             Deed::Move(..) => unreachable!("pools are refused"),
-            Deed::Slots(..) => unreachable!("timetables are refused"),
+            Deed::Slots(deed) => {
+                if let Some(slots) = &mut self.slots {
+                    slots.apply(&deed, &mut self.looks.run);
+                }
+            }
             Deed::SetNice(..) => unreachable!("nice values are refused"),
             Deed::Signal(signal) => self.play_scene(|scene| scene.signal(signal)),
         }
@@ -103,7 +107,7 @@ impl Run {
         }
         self.crew.let_end(client, true);
         for thread in self.crew.numbers(client) {
-            self.play_scene(|scene| scene.remove(thread));
+            self.remove(thread, client);
         }
     }
 

@@ -6,6 +6,7 @@ mod deeds;
 mod looks;
 mod report;
 mod scene;
+mod slots;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Usage;
 use prorata_core::policy::PolicyName;
-use prorata_scenario::measure::PointReport;
-use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id};
+use prorata_scenario::measure::{PointReport, SlotMeasures};
+use prorata_scenario::plan::{Code, Deed, Group, Plan, SlotPlan, client_id};
 use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
 use prorata_scenario::{Report, Scenario};
 
@@ -22,6 +23,7 @@ use self::clock::Clock;
 use self::crew::{Crew, permit_sockets};
 use self::looks::Looks;
 use self::scene::Scene;
+use self::slots::Slots;
 use crate::cast::Cast;
 use crate::engine::ProcessEngine;
 use crate::error::StageError;
@@ -82,6 +84,9 @@ struct Run {
     // Before the engine, which else would have to let them all go.
     crew: Crew,
     stage: Stage,
+    /// The timetable, once it is open.
+    slots: Option<Slots>,
+    slot_plan: Option<SlotPlan>,
     kind: &'static ProcessEngine,
     clock: Clock,
     looks: Looks,
@@ -166,6 +171,8 @@ impl Run {
             clock: Clock::new(stage.cpus()),
             kind,
             stage,
+            slots: None,
+            slot_plan: plan.slots,
             looks,
             due: BinaryHeap::new(),
             said: 0,
@@ -213,6 +220,11 @@ impl Run {
         let soon = self.groups.iter().filter(|g| g.start_ns < self.end_ns);
         let clients: Vec<u32> = soon.flat_map(|group| group.clients.clone()).collect();
         self.get_ready(&clients, watch)?;
+        if let Some(plan) = &self.slot_plan {
+            let clients = self.crew.clients.len() as u32;
+            self.slots = Some(Slots::open(plan, &self.timeline, &self.stage)?);
+            self.looks.run.slots = Some(Box::new(SlotMeasures::new(clients)));
+        }
         self.clock = Clock::new(self.stage.cpus());
         Ok(())
     }
@@ -245,6 +257,9 @@ impl Run {
             }
             if self.clock.now_ns() >= self.end_ns {
                 self.looks.mark(self.end_ns);
+                if let Some(slots) = self.slots.take() {
+                    slots.close(&self.stage, &mut self.looks.run)?;
+                }
                 self.took_ns = self.clock.real_ns();
                 return Ok(());
             }
@@ -258,6 +273,9 @@ impl Run {
     fn look(&mut self) -> Result<()> {
         self.stage.check()?;
         self.crew.bury()?;
+        if let Some(slots) = &mut self.slots {
+            slots.advance(&mut self.looks.run);
+        }
         self.stage.look();
         let received_ns = self.crew.received_ns();
         let usages = self.usages();
@@ -337,9 +355,19 @@ impl Run {
                 self.play_scene(|scene| scene.order(thread, Order::GoOn));
             }
             // The socket closes when the thread exits.
-            Err(_) => self.play_scene(|scene| scene.remove(thread)),
+            Err(_) => self.remove(thread, client),
         }
         Ok(())
+    }
+
+    /// A thread has exited; with the last one its client ends.
+    fn remove(&mut self, thread: u32, client: u32) {
+        self.play_scene(|scene| scene.remove(thread));
+        if self.crew.clients[client as usize].threads == 0
+            && let Some(slots) = &mut self.slots
+        {
+            slots.end_client(client, &mut self.looks.run);
+        }
     }
 
     /// A thread takes a step that involves others.

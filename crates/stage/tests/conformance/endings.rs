@@ -76,7 +76,16 @@ fn refusals() -> Result<(), Failed> {
             "mutex.m.kernel: ",
             "--engine sim",
         ),
-        (format!("{HOGS}[slots]\n"), "slots: ", "--engine sim"),
+        (
+            format!("{HOGS}user = 1\n[slots]\n"),
+            "client[0].user: ",
+            "--engine sim",
+        ),
+        (
+            format!("{HOGS}[slots]\n[[claim]]\nby = \"hog1\"\nthread = 1\ncache = 1\n"),
+            "claim[0].thread: ",
+            "--engine sim",
+        ),
         (
             machine("policy = \"eevdf\""),
             "machine.policy: ",
