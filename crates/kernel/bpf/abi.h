@@ -86,11 +86,11 @@
  * The timetable (2005, 2.1) is a map of 64-bit words: these, the row of each CPU, the words of all
  * cells twice (word.h), the schedulees by number, and a tally of each row. See timetable.bpf.h.
  */
-#define TABLE_EPOCH	 0
-#define TABLE_SLOT_NS	 1
-#define TABLE_COLUMNS	 2
+#define TABLE_EPOCH   0
+#define TABLE_SLOT_NS 1
+#define TABLE_COLUMNS 2
 /* Rows times columns. */
-#define TABLE_CELLS	 3
+#define TABLE_CELLS 3
 /* `from << 1 | buffer`: the buffer in force from that tick on, and the other one before. */
 #define TABLE_SWITCH	 4
 #define TABLE_SCHEDULEES 5

@@ -250,8 +250,7 @@ static int keep_boundary(void *map, u32 *key, struct boundary_alarm *alarm)
 		tally_missed(cpu, slot->due_ns, view.tick);
 	slot->due_ns = view.due_ns;
 	if (view.due_ns)
-		bpf_timer_start(&alarm->timer, view.due_ns,
-				BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
+		bpf_timer_start(&alarm->timer, view.due_ns, BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
 	/* A look in the middle of a claimed slot, or just before a boundary, changes no slot. */
 	ends_turn = !(slot->kind && slot->tick == view.tick) && enter_slot(cpu, &view);
 	if (traced)

@@ -98,7 +98,8 @@ __noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *t
 			continue;
 		if (before(scx_bpf_now(), slot->others_until))
 			continue;
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || (cpu != first && is_migration_disabled(p)))
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    (cpu != first && is_migration_disabled(p)))
 			continue;
 		if (!is_taken(slot, cpu, p))
 			return cpu;
@@ -122,7 +123,9 @@ static void run_in_slot(struct task_struct *p, struct task *task, s32 cpu, u64 e
 	leave_place(task);
 	begin_in_slot(slot, task);
 	trace(SLOT_TAKES, task->node, p->pid, 0);
-	insert(p, is_here ? DSQ_LOCAL : DSQ_LOCAL_ON | cpu, turn_in_slot(slot, task),
+	insert(p,
+	       is_here ? DSQ_LOCAL : DSQ_LOCAL_ON | cpu,
+	       turn_in_slot(slot, task),
 	       enq_flags | ENQ_PREEMPT | ENQ_HEAD);
 	if (!is_here)
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
@@ -352,8 +355,8 @@ enum by_claim {
  * Asks the timetable what runs next on a CPU. `task` has run until now, if it is one of ours. It goes on
  * if the slot is its own.
  */
-__noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullable, struct task *task,
-			     s32 cpu, u64 now)
+__noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullable,
+			     struct task *task, s32 cpu, u64 now)
 {
 	struct slot *slot = slot_on(cpu);
 	bool begins = slot && !slot->has_looked && !slot->goes_on;

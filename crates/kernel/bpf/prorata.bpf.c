@@ -153,8 +153,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		s32 slot_cpu = free_slot_for(p, task, false);
 
 		/* If its own turn ends here although the slot is its own, it is the turn of others. */
-		if (slot_cpu >= 0 &&
-		    (slot_cpu != cpu || (void *)bpf_get_current_task_btf() != p)) {
+		if (slot_cpu >= 0 && (slot_cpu != cpu || (void *)bpf_get_current_task_btf() != p)) {
 			run_in_slot(p, task, slot_cpu, enq_flags);
 			return;
 		}
@@ -250,8 +249,9 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 			bool is_replaced = hand_over(task);
 
 			rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
-			rival.exists = !is_replaced && !overdue &&
-				       !((was_early || is_in_slot(task)) && waits_for_its_node(task));
+			rival.exists =
+				!is_replaced && !overdue &&
+				!((was_early || is_in_slot(task)) && waits_for_its_node(task));
 		}
 		other = next_here.exists || take(cpu, &rival);
 		compared = other && is_queued;
