@@ -43,7 +43,7 @@ fn replay(decisions: &[Decision]) -> Result<u64, Disallowed> {
     Ok(replay.picks())
 }
 
-pub fn check(decisions: &[Decision]) -> Result<(), Failed> {
+fn check(decisions: &[Decision]) -> Result<(), Failed> {
     let picks = replay(decisions)?;
     eprintln!("    {picks} picks");
     match picks {
