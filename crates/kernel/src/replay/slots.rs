@@ -109,7 +109,7 @@ mod tests {
         slots.begin(&told(0, 3, 0, 0));
         assert_eq!(slots.pick(7, &told(0, 3, 30, BY_CLAIM)), Ok(true));
         assert_eq!(slots.pick(7, &told(0, 4, 40, 0)), Ok(false));
-        assert!(refused(&mut slots, 0, 4, 40) && refused(&mut slots, 1, 3, 30));
+        assert!(refused(&mut slots, 0, 4, 40) && refused(&mut slots, 1, 3, 31));
         slots.begin(&told(0, BASE, 50, 0));
         assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
         assert_eq!(slots.pick(7, &told(0, 9, 50, BY_CLAIM)), Ok(true));
