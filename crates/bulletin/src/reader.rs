@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::fence;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use prorata_core::slots::SCHEDULEES;
 use prorata_core::slots::claim::{Owner, Schedulee};
@@ -21,6 +23,9 @@ use rustix::time::Timespec;
 
 use crate::layout::{HEADER_BYTES, Layout, MAGIC, OPEN, VERSION, read, read_client};
 use crate::memory::Memory;
+
+/// How often a thread that is to end is woken, until it has.
+const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How often a copy of the claims is begun anew while they change, before the reader gives up.
 const ATTEMPTS: u32 = 1_000;
@@ -276,11 +281,17 @@ impl Reader {
         records.iter().enumerate().filter_map(claim).collect()
     }
 
-    /// Ends all waits for this table, of all programs.
-    pub fn wake_waiters(&self) {
+    /// Waits until a thread has ended that waits for this table, and finds out by itself that it is to
+    /// end. Meanwhile the waits of all programs end again and again.
+    pub fn join(&self, thread: JoinHandle<()>) {
         let word = &self.memory.header().sequence;
-        // It fails only if the memory is gone.
-        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+        // A thread that was about to sleep misses a wake.
+        while !thread.is_finished() {
+            // It fails only if the memory is gone.
+            let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+            std::thread::sleep(END_INTERVAL);
+        }
+        let _ = thread.join();
     }
 
     /// A number that changes with the table, to wait for the next change.

@@ -92,8 +92,7 @@
 /* Rows times columns. */
 #define TABLE_CELLS 3
 /* `from << 1 | buffer`: the buffer in force from that tick on, and the other one before. */
-#define TABLE_SWITCH	 4
-#define TABLE_SCHEDULEES 5
+#define TABLE_SWITCH 4
 /* One more than the row of a CPU; 0 if the table does not have the CPU. */
 #define TABLE_ROWS	 8
 #define TABLE_CELLS_FROM (TABLE_ROWS + MAX_CPUS)

@@ -75,6 +75,13 @@ static __always_inline bool is_taken(const struct slot *slot, s32 cpu, const str
 	return task && task->competes && is_schedulee(slot, current, task);
 }
 
+/* Whether a task may run on a CPU. The kernel may hold it on its own one for a moment. */
+static __always_inline bool may_come(const struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (one_cpu || scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p));
+}
+
 /*
  * The CPU in whose slot a task is to run now, or -1. A gift interrupts no turn elsewhere. Cost: a look
  * at each CPU while one of them is in a claimed slot.
@@ -98,8 +105,7 @@ __noinline int free_slot_for(struct task_struct *p __arg_trusted, struct task *t
 			continue;
 		if (before(scx_bpf_now(), slot->others_until))
 			continue;
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    (cpu != first && is_migration_disabled(p)))
+		if (!may_come(p, cpu))
 			continue;
 		if (!is_taken(slot, cpu, p))
 			return cpu;
@@ -129,13 +135,6 @@ static void run_in_slot(struct task_struct *p, struct task *task, s32 cpu, u64 e
 	       enq_flags | ENQ_PREEMPT | ENQ_HEAD);
 	if (!is_here)
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
-}
-
-/* Whether a waiting task may run on a CPU. The kernel may hold it on its own one for a moment. */
-static __always_inline bool may_come(const struct task_struct *p, s32 cpu)
-{
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-	       (one_cpu || scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p));
 }
 
 /* Moves a task that waits in any queue to this CPU. */

@@ -153,11 +153,17 @@ static u32 row_of(s32 cpu)
 	return table_value(TABLE_ROWS + (cpu & (MAX_CPUS - 1)));
 }
 
-/* Adds to a counter of a CPU's row. */
+/* A counter of a CPU's row, or NULL. */
+static __always_inline u64 *tally_word(s32 cpu, u32 counter)
+{
+	u32 row = row_of(cpu), from = schedulee_from(SCHEDULEES);
+
+	return row ? table_word(from + (row - 1) * TALLY_WORDS + counter) : NULL;
+}
+
 __noinline int tally(s32 cpu, u32 counter, u64 more)
 {
-	u32 row = row_of(cpu), from = schedulee_from(table_value(TABLE_SCHEDULEES));
-	u64 *word = row ? table_word(from + (row - 1) * TALLY_WORDS + counter) : NULL;
+	u64 *word = tally_word(cpu, counter);
 
 	if (word)
 		__sync_fetch_and_add(word, more);
@@ -167,9 +173,8 @@ __noinline int tally(s32 cpu, u32 counter, u64 more)
 /* A schedulee began to run so late. Only the row's CPU writes the latest time. */
 __noinline int tally_late(s32 cpu, u64 late_ns)
 {
-	u32 row = row_of(cpu), from = schedulee_from(table_value(TABLE_SCHEDULEES));
+	u64 *latest = tally_word(cpu, TALLY_LATEST_NS);
 	u32 bucket = bucket_of(late_ns);
-	u64 *latest = row ? table_word(from + (row - 1) * TALLY_WORDS + TALLY_LATEST_NS) : NULL;
 
 	if (latest && *latest < late_ns)
 		*latest = late_ns;

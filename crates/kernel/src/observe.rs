@@ -19,7 +19,7 @@ pub struct What {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Waits {
     /// By bucket.
-    counts: Vec<u64>,
+    pub(crate) counts: Vec<u64>,
     /// The longest, in nanoseconds.
     pub longest_ns: u64,
 }

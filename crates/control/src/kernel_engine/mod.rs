@@ -477,7 +477,7 @@ impl Engine for ForKernel {
             lost: row.lost,
             late_median_ns: row.late_ns(50),
             late_99th_ns: row.late_ns(99),
-            late_most_ns: row.latest_ns,
+            late_most_ns: row.late.longest_ns,
             stolen_ns: row.stolen_ns,
         });
         rows.collect()

@@ -241,9 +241,6 @@ impl KernelSide {
     }
 }
 
-/// How often a thread that is to end is woken, until it has.
-const END_INTERVAL: Duration = Duration::from_millis(1);
-
 /// The thread that follows the file. Dropping this ends it.
 pub(super) struct Follower {
     reader: Arc<Reader>,
@@ -285,11 +282,7 @@ impl Drop for Follower {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            while !thread.is_finished() {
-                self.reader.wake_waiters();
-                std::thread::sleep(END_INTERVAL);
-            }
-            let _ = thread.join();
+            self.reader.join(thread);
         }
     }
 }

@@ -79,6 +79,11 @@ impl Geometry {
         self.slot_ns
     }
 
+    /// The time from a slot to the same one of the next period.
+    pub const fn period_ns(&self) -> u64 {
+        self.columns as u64 * self.slot_ns
+    }
+
     /// The tick that is under way at `now_ns`; zero before the epoch.
     pub const fn tick_at(&self, now_ns: u64) -> Tick {
         now_ns.saturating_sub(self.epoch_ns) / self.slot_ns

@@ -3,6 +3,9 @@
 //! From the top: schedulee (20 bits), columns to the next claimed slot (12), expiry (32). The whole
 //! word is zero where no claim is.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::geometry::Tick;
 
 /// What a word says of a claimed slot.
@@ -42,6 +45,22 @@ impl Word {
     }
 }
 
+/// From each column of a row to the next one that is claimed, round the end of the table; zero where
+/// none is.
+pub fn distances(claimed: &[bool]) -> Vec<u32> {
+    let columns = claimed.len();
+    let mut distances = vec![0; columns];
+    let mut next = None;
+    for place in (0..2 * columns).rev() {
+        let column = place % columns;
+        distances[column] = next.map_or(0, |next: usize| (next - place) as u32);
+        if claimed[column] {
+            next = Some(place);
+        }
+    }
+    distances
+}
+
 /// The first period in which a claim of `column` that ends before tick `expires` is not valid;
 /// `None` if that is past what a word holds.
 pub fn expiry_period(expires: Tick, column: u32, columns: u32) -> Option<u32> {
@@ -50,4 +69,20 @@ pub fn expiry_period(expires: Tick, column: u32, columns: u32) -> Option<u32> {
         .div_ceil(u64::from(columns));
     // A claim that would never run has no period of its own; `claim_slots` refuses it.
     u32::try_from(periods.max(1)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_lead_to_the_next_claimed_column() {
+        let five = distances(&[false, true, false, false, true]);
+        assert_eq!(five, [1, 3, 2, 1, 2]);
+        assert_eq!(distances(&[true, false, false]), [3, 2, 1]);
+        assert_eq!(distances(&[false; 3]), [0; 3]);
+        assert_eq!(distances(&[true]), [1]);
+        let all = distances(&[true; 4096]);
+        assert!(all.iter().all(|&distance| distance == 1));
+    }
 }

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
 use prorata_core::cpu_limit::CpuLimit;
-
 use prorata_core::slots::geometry::{Geometry, Tick};
 
 use super::{Account, InSlot, Options, Policy, RowTally, Statistics, Ticket, Trace};

@@ -1,6 +1,6 @@
 //! What a timetable says of slots, and what became of them.
 
-use crate::observe::end_of;
+use crate::observe::Waits;
 
 /// Buckets of lateness: up to 2^32 ns.
 #[cfg(any(feature = "bpf", test))]
@@ -45,24 +45,15 @@ pub struct RowTally {
     /// For how long tasks of other classes, and others that had waited too long, ran instead of
     /// schedulees that had begun to run.
     pub stolen_ns: u64,
-    /// The latest beginning.
-    pub latest_ns: u64,
-    /// How late schedulees that waited began to run, counted by bucket ([`end_of`]).
-    pub late: Vec<u64>,
+    /// How late schedulees that waited began to run.
+    pub late: Waits,
 }
 
 impl RowTally {
     /// So many per cent of the schedulees that waited began to run no later than this; zero if none
     /// did.
     pub fn late_ns(&self, percent: u64) -> u64 {
-        let count: u64 = self.late.iter().sum();
-        let wanted = (count * percent).div_ceil(100).max(1);
-        let mut seen = 0;
-        let bucket = self.late.iter().position(|count| {
-            seen += count;
-            seen >= wanted
-        });
-        bucket.map_or(0, |bucket| end_of(bucket).min(self.latest_ns))
+        self.late.quantile_ns(percent * 10).unwrap_or(0)
     }
 }
 
@@ -80,13 +71,15 @@ mod tests {
             idle: 0,
             lost: 0,
             stolen_ns: 0,
-            latest_ns: 40,
-            late: vec![0; LATENESS_BUCKETS],
+            late: Waits {
+                counts: vec![0; LATENESS_BUCKETS],
+                longest_ns: 40,
+            },
         };
         assert_eq!(tally.late_ns(99), 0);
-        tally.late[3] = 98;
-        tally.late[20] = 1;
-        tally.late[36] = 1;
+        tally.late.counts[3] = 98;
+        tally.late.counts[20] = 1;
+        tally.late.counts[36] = 1;
         assert_eq!(tally.late_ns(50), 3);
         assert_eq!(tally.late_ns(99), 20);
         assert_eq!(tally.late_ns(100), 36);

@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use prorata_core::slots::geometry::{Geometry, Tick};
-use prorata_core::slots::word::Word;
+use prorata_core::slots::word::{Word, distances};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::loaded::{Scheduler, lock};
 use super::slots::{InSlot, LATENESS_BUCKETS, RowTally};
 use crate::KernelError;
+use crate::observe::Waits;
 use crate::prorata_skeleton::types;
 
 /// The first words of `bpf/abi.h`.
@@ -28,7 +29,6 @@ const SLOT_NS: usize = 1;
 const COLUMNS: usize = 2;
 const CELLS: usize = 3;
 const SWITCH: usize = 4;
-const SCHEDULEES_PLACE: usize = 5;
 const ROWS: usize = 8;
 const CELLS_FROM: usize = ROWS + MAX_CPUS;
 const MAX_CPUS: usize = 1024;
@@ -77,7 +77,7 @@ impl Scheduler {
             .map_err(|why| self.refused(&why))?;
         self.with_data(|data, _| {
             data.claims = 0;
-            data.period_ns = geometry.slot_ns() * u64::from(geometry.columns());
+            data.period_ns = geometry.period_ns();
         })?;
         *open = Some(table);
         Ok(())
@@ -241,7 +241,6 @@ impl Timetable {
         put(SLOT_NS, geometry.slot_ns());
         put(COLUMNS, geometry.columns().into());
         put(CELLS, cells as u64);
-        put(SCHEDULEES_PLACE, SCHEDULEES.into());
         for (row, cpu) in cpus.iter().enumerate() {
             put(ROWS + *cpu as usize, row as u64 + 1);
         }
@@ -306,8 +305,10 @@ impl Timetable {
                 idle: word(3),
                 lost: word(4),
                 stolen_ns: word(5),
-                latest_ns: word(6),
-                late: histogram.map(word).collect(),
+                late: Waits {
+                    counts: histogram.map(word).collect(),
+                    longest_ns: word(6),
+                },
             }
         });
         rows.collect()
@@ -316,26 +317,17 @@ impl Timetable {
 
 /// The words of a row with the distance to the next claimed column in each, also where no claim is.
 fn chained(words: &[u64]) -> impl Iterator<Item = u64> {
-    let columns = words.len();
-    let mut next = words.iter().position(|word| *word != 0);
-    let mut chained = vec![0; columns];
-    // From the last column on, the next claimed one is the first of the following period.
-    next = next.map(|next| next + columns);
-    for (column, word) in words.iter().enumerate().rev() {
-        if let Some(found) = next {
-            let word = Word::unpack(*word);
-            chained[column] = Word {
-                schedulee: word.map_or(0, |word| word.schedulee),
-                distance: (found - column) as u32,
-                expiry: word.map_or(0, |word| word.expiry),
-            }
-            .pack();
-        }
-        if *word != 0 {
-            next = Some(column);
-        }
-    }
-    chained.into_iter()
+    let claimed: Vec<bool> = words.iter().map(|word| *word != 0).collect();
+    let chained = |(word, distance): (&u64, u32)| {
+        let word = Word::unpack(*word);
+        let chained = Word {
+            schedulee: word.map_or(0, |word| word.schedulee),
+            distance,
+            expiry: word.map_or(0, |word| word.expiry),
+        };
+        if distance == 0 { 0 } else { chained.pack() }
+    };
+    words.iter().zip(distances(&claimed)).map(chained)
 }
 
 /// The table's map, mapped.

@@ -194,7 +194,8 @@ fn burn(time: Duration) {
     }
 }
 
-fn uptime() -> Duration {
+/// By the monotonic clock.
+pub fn uptime() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -13,7 +13,7 @@ use prorata_kernel::scheduler::{
     Decision, DecisionKind, InSlot, RowTally, Scheduler, possible_cpus,
 };
 
-use crate::hogs::Hog;
+use crate::hogs::{Hog, uptime};
 use crate::limits::check_limit;
 use crate::world::{
     HYBRID, QUANTUM_NS, STRIDE, TICK_NS, WHOLE, base, hog, hogs, judge, place, received, settle,
@@ -24,13 +24,7 @@ const COLUMNS: u32 = 10;
 const PERIOD_NS: u64 = SLOT_NS * COLUMNS as u64;
 
 fn now_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel writes a time that lives.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    uptime().as_nanos() as u64
 }
 
 /// When a process began, as `/proc` has it.
@@ -102,7 +96,7 @@ fn tallies(scheduler: &Scheduler) -> Vec<RowTally> {
             row.stolen_ns,
             row.late_ns(50),
             row.late_ns(99),
-            row.latest_ns
+            row.late.longest_ns
         );
     }
     rows

@@ -267,7 +267,7 @@ impl<O: Observer> Trial<O> {
         let quanta_ns = 2 * self.machine().spec().quantum.0;
         let period_ns = |table: &Timetable| {
             let geometry = table.geometry();
-            u64::from(geometry.columns()) * geometry.slot_ns() + quanta_ns
+            geometry.period_ns() + quanta_ns
         };
         self.machine().timetable().map_or(0, period_ns)
     }

@@ -63,7 +63,7 @@ impl Slots {
 
     pub(super) fn period_ns(&self) -> u64 {
         let geometry = self.plan.timetable.geometry();
-        u64::from(geometry.columns()) * geometry.slot_ns()
+        geometry.period_ns()
     }
 
     /// The next tick at which something is to be done.

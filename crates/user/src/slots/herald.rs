@@ -6,7 +6,6 @@ use std::time::Duration;
 use prorata_bulletin::{Owners, Reader};
 
 use super::Play;
-
 use crate::decision::DecisionThread;
 use crate::events::CommandSender;
 use crate::priority;

@@ -8,7 +8,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use prorata_bulletin::Reader;
 
@@ -20,9 +19,6 @@ use super::{SlotMechanism, herald};
 use crate::events::CommandSender;
 use crate::priority::Raise;
 use crate::table::Table;
-
-/// How often threads that are to end are woken, until they have.
-const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What keepers and engine share.
 #[derive(Debug)]
@@ -44,7 +40,7 @@ impl Play {
         Self {
             mechanism,
             casting: Casting::default(),
-            period_ns: u64::from(geometry.columns()) * geometry.slot_ns(),
+            period_ns: geometry.period_ns(),
             tallies: cpus.iter().map(|_| Tally::new()).collect(),
             cpus,
             ended: AtomicBool::new(false),
@@ -121,12 +117,7 @@ impl Drop for Keepers {
     fn drop(&mut self) {
         self.play.end();
         for thread in self.threads.drain(..) {
-            // One that was about to sleep misses a wake.
-            while !thread.is_finished() {
-                self.reader.wake_waiters();
-                std::thread::sleep(END_INTERVAL);
-            }
-            let _ = thread.join();
+            self.reader.join(thread);
         }
     }
 }

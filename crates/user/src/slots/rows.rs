@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prorata_bulletin::{Part, Reader};
 use prorata_core::slots::geometry::Tick;
+use prorata_core::slots::word::distances;
 
 use super::cast::{Member, Role};
 use super::tally::{Tally, add};
@@ -32,7 +33,7 @@ pub(crate) struct Row {
     /// Another role has this slot than the one before.
     pub(crate) is_new: bool,
     /// From each column to the next one that is claimed; zero if none is.
-    gaps: Vec<u16>,
+    distances: Vec<u32>,
     /// When the role was raised for this slot, or the slot went on; what it had received in slots
     /// and how long it had waited then.
     raised_ns: u64,
@@ -53,7 +54,7 @@ impl Row {
             is_claimed: false,
             was_claimed: false,
             is_new: false,
-            gaps: Vec::new(),
+            distances: Vec::new(),
             raised_ns: 0,
             received_ns: 0,
             waited_ns: None,
@@ -114,15 +115,15 @@ impl Row {
             claimed[geometry.column(tick) as usize] = true;
             next = reader.next_claimed(self.index, tick + 1);
         }
-        self.gaps = gaps(&claimed);
+        self.distances = distances(&claimed);
     }
 
     /// The first tick after this one, which is in that column, at which a slot is claimed;
     /// [`Tick::MAX`] if none is.
     pub(crate) fn next_claimed(&self, tick: Tick, column: u32) -> Tick {
-        match self.gaps.get(column as usize) {
+        match self.distances.get(column as usize) {
             None | Some(0) => Tick::MAX,
-            Some(&gap) => tick + Tick::from(gap),
+            Some(&distance) => tick + Tick::from(distance),
         }
     }
 
@@ -181,34 +182,4 @@ impl Row {
 
 fn part(role: &Option<Arc<Role>>) -> Option<Part> {
     role.as_ref().map(|role| role.part)
-}
-
-/// From each column to the next one that is claimed, round the end of the table.
-fn gaps(claimed: &[bool]) -> Vec<u16> {
-    let columns = claimed.len();
-    let mut gaps = vec![0; columns];
-    let mut next = None;
-    for place in (0..2 * columns).rev() {
-        let column = place % columns;
-        gaps[column] = next.map_or(0, |next: usize| (next - place) as u16);
-        if claimed[column] {
-            next = Some(place);
-        }
-    }
-    gaps
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gaps_lead_to_the_next_claimed_column() {
-        assert_eq!(gaps(&[false, true, false, false, true]), [1, 3, 2, 1, 2]);
-        assert_eq!(gaps(&[true, false, false]), [3, 2, 1]);
-        assert_eq!(gaps(&[false; 3]), [0; 3]);
-        assert_eq!(gaps(&[true]), [1]);
-        let all = gaps(&[true; 4096]);
-        assert!(all.iter().all(|&gap| gap == 1));
-    }
 }
