@@ -97,7 +97,7 @@
 #define TABLE_ROWS	 8
 #define TABLE_CELLS_FROM (TABLE_ROWS + MAX_CPUS)
 
-/* The most schedulees. Number 0 stands for none. */
+/* The greatest number of a schedulee. Number 0 stands for none. */
 #define SCHEDULEES 65536
 
 /* The tally of a row: see `enum tally`, and then its histogram of lateness (histogram.h). */
@@ -301,12 +301,8 @@ enum tally {
 	TALLY_LATEST_NS,
 };
 
-/* The bit of `number` that tells a gift. */
-#define SCHEDULEE_IS_GIFT (1U << 31)
-
 /* A request to name a schedulee, see requests.bpf.h. */
 struct schedulee_request {
-	/* With SCHEDULEE_IS_GIFT. */
 	u32 number;
 	/* enum schedulee_kind */
 	u32 kind;

@@ -183,7 +183,7 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	struct slot *slot = slot_at(cpu);
 	u32 from = schedulee_from(view->number), was = slot->kind, id = slot->id;
 	u64 what = view->number ? table_value(from) : 0;
-	u32 kind = what >> 33;
+	u32 kind = what >> 32;
 	bool goes_on = slot->until_ns == view->begin_ns, was_gift = slot->is_gift;
 
 	tally_end(cpu);
@@ -194,7 +194,7 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	slot->kind = kind > CLIENT && !is_claimed_task(what, table_value(from + 1)) ? NO_SCHEDULEE
 										    : kind;
 	slot->id = what;
-	slot->is_gift = (what & GIFT) != 0;
+	slot->is_gift = is_gift(view->word);
 	slot->has_run = false;
 	slot->stolen_since_ns = 0;
 	slot->comes = 0;

@@ -123,8 +123,8 @@ int take_back(struct change_request *request)
 SEC("syscall")
 int name_schedulee(struct schedulee_request *request)
 {
-	u32 number = request->number & ~SCHEDULEE_IS_GIFT, id = request->id, from;
-	u64 gift = request->number & SCHEDULEE_IS_GIFT ? GIFT : 0, *what, *started;
+	u32 id = request->id, from = schedulee_from(request->number);
+	u64 *what, *started;
 	struct task_struct *p;
 	bool same;
 
@@ -138,13 +138,12 @@ int name_schedulee(struct schedulee_request *request)
 		if (!same)
 			return -ESRCH;
 	}
-	from = schedulee_from(number);
 	what = table_word(from);
 	started = table_word(from + 1);
 	if (!what || !started)
 		return -ERANGE;
 	*started = request->started;
-	*what = (u64)request->kind << 33 | gift | id;
+	*what = (u64)request->kind << 32 | id;
 	return 0;
 }
 

@@ -139,13 +139,11 @@ __noinline u64 table_value(u32 index)
 	return word ? *word : 0;
 }
 
-/* Two words for each schedulee: kind, gift and number; start. */
+/* Two words for each schedulee: kind and number; start. */
 static u32 schedulee_from(u32 number)
 {
 	return TABLE_CELLS_FROM + 2 * (u32)table_value(TABLE_CELLS) + 2 * number;
 }
-
-#define GIFT (1ULL << 32)
 
 /* One more than the row of a CPU, or 0. */
 static u32 row_of(s32 cpu)
@@ -156,7 +154,7 @@ static u32 row_of(s32 cpu)
 /* A counter of a CPU's row, or NULL. */
 static __always_inline u64 *tally_word(s32 cpu, u32 counter)
 {
-	u32 row = row_of(cpu), from = schedulee_from(SCHEDULEES);
+	u32 row = row_of(cpu), from = schedulee_from(SCHEDULEES + 1);
 
 	return row ? table_word(from + (row - 1) * TALLY_WORDS + counter) : NULL;
 }

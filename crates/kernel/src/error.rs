@@ -71,7 +71,7 @@ pub enum KernelError {
     NoTimetable,
     #[error("the kernel's timetable has no CPU {cpu}: it ends at 1023")]
     NoSuchCpu { cpu: u32 },
-    #[error("there is no schedulee {number}: numbers are from 1 to 65535")]
+    #[error("there is no schedulee {number}: numbers are from 1 to 65536")]
     NoSuchSchedulee { number: u32 },
     #[error(
         "the kernel engine holds {} limits at most: end another limit first, by \

@@ -30,12 +30,7 @@ pub(crate) trait InKernel: Send {
     fn dispatches(&self) -> u64;
     fn open_timetable(&self, geometry: &Geometry, cpus: &[u32]) -> Result<(), KernelError>;
     fn close_timetable(&self) -> Result<(), KernelError>;
-    fn name_schedulee(
-        &self,
-        number: u32,
-        schedulee: InSlot,
-        is_gift: bool,
-    ) -> Result<bool, KernelError>;
+    fn name_schedulee(&self, number: u32, schedulee: InSlot) -> Result<bool, KernelError>;
     fn publish_slots(&self, words: &[u64], from: Tick) -> Result<Tick, KernelError>;
     fn look_after_slots(&self) -> Result<(), KernelError>;
     fn slot_tallies(&self) -> Vec<RowTally>;
@@ -97,13 +92,8 @@ impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     fn close_timetable(&self) -> Result<(), KernelError> {
         (**self).close_timetable()
     }
-    fn name_schedulee(
-        &self,
-        number: u32,
-        schedulee: InSlot,
-        is_gift: bool,
-    ) -> Result<bool, KernelError> {
-        (**self).name_schedulee(number, schedulee, is_gift)
+    fn name_schedulee(&self, number: u32, schedulee: InSlot) -> Result<bool, KernelError> {
+        (**self).name_schedulee(number, schedulee)
     }
     fn publish_slots(&self, words: &[u64], from: Tick) -> Result<Tick, KernelError> {
         (**self).publish_slots(words, from)

@@ -10,7 +10,7 @@
 //!
 //! A claim of another user is a gift: it costs its schedulee no tickets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,73 +18,26 @@ use std::time::Duration;
 
 use prorata_bulletin::{Owners, Reader, now_ns};
 use prorata_core::slots::claim::Schedulee;
-use prorata_core::slots::geometry::Tick;
 use prorata_core::slots::word::Word;
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{InSlot, RowTally};
+use prorata_kernel::scheduler::{GIFT, InSlot, RowTally};
 use prorata_user::{outrank_slots, procfs};
 
 use super::Shared;
 use super::kernel_side::KernelSide;
+use super::scheduler::InKernel;
 
 /// How often the thread looks at CPUs that came back, and whether it is to end.
 const LOOK_NS: u64 = 250_000_000;
-
-/// Numbers for schedulees, from 1 on.
-const NUMBERS: u32 = 65_536;
-
-/// A schedulee, and whether its claim is a gift.
-type Named = (Schedulee, bool);
-
-/// What the kernel was told of schedulees.
-#[derive(Default, Debug)]
-struct Numbers {
-    numbers: BTreeMap<Named, u32>,
-    free: Vec<u32>,
-    /// The numbers in the words that were published, by the ticks from which they are in force: those
-    /// that CPUs may use now or later.
-    published: Vec<(Tick, BTreeSet<u32>)>,
-}
-
-impl Numbers {
-    fn number(&self, named: Named) -> Option<u32> {
-        self.numbers.get(&named).copied()
-    }
-
-    /// A free number; none if all are taken.
-    fn vacant(&mut self) -> Option<u32> {
-        let next = self.numbers.len() as u32 + 1;
-        self.free.pop().or((next < NUMBERS).then_some(next))
-    }
-
-    /// These numbers are published, in force from a tick on. Numbers that no CPU uses from now on are
-    /// free.
-    fn publish(&mut self, from: Tick, numbers: BTreeSet<u32>, now: Tick) {
-        match self.published.last_mut() {
-            // A change that joins another one: some words of both may have been read.
-            Some((last, all)) if *last == from => all.extend(numbers),
-            _ => self.published.push((from, numbers)),
-        }
-        while self.published.get(1).is_some_and(|(from, _)| *from < now) {
-            self.published.remove(0);
-        }
-        let (published, free) = (&self.published, &mut self.free);
-        self.numbers.retain(|_, number| {
-            let stays = published.iter().any(|(_, used)| used.contains(number));
-            if !stays {
-                free.push(*number);
-            }
-            stays
-        });
-    }
-}
 
 /// The open table, as the engine tells it to the kernel.
 #[derive(Debug)]
 pub(super) struct Slots {
     reader: Arc<Reader>,
     owners: Owners,
-    numbers: Numbers,
+    /// What the kernel was told of schedulees, by their numbers in the file. A number means another
+    /// schedulee only once no word in force or published names it.
+    named: BTreeMap<u32, Schedulee>,
     /// The change of the file that the kernel was told last.
     sequence: Option<u32>,
 }
@@ -104,7 +57,7 @@ impl KernelSide {
                 self.slots = Some(Slots {
                     reader,
                     owners: Owners::default(),
-                    numbers: Numbers::default(),
+                    named: BTreeMap::new(),
                     sequence: None,
                 });
                 let followed = self.follow_slots();
@@ -153,17 +106,23 @@ impl KernelSide {
         let (from, cells) = slots.reader.published();
         let playbill = slots.owners.playbill(cells.len());
         let mut words = vec![0; cells.len()];
-        let mut present = BTreeSet::new();
-        // The same for all cells of a schedulee: whether it is a gift, and whether it has no number.
+        // The same for all cells of a schedulee.
+        let mut named = BTreeMap::new();
         let mut gifts = BTreeMap::new();
-        let mut nameless = BTreeSet::new();
         let mut is_whole = true;
         for (index, cell) in cells.into_iter().enumerate() {
             let Some((word, schedulee)) = cell else {
                 continue;
             };
-            // A claim that is newer than the list of all claims.
-            let Some(place) = playbill.place(index, schedulee) else {
+            let number = word.schedulee;
+            let is_named = match named.get(&number) {
+                Some(is_named) => *is_named,
+                None => self.name(scheduler.as_ref(), &mut slots.named, number, schedulee)?,
+            };
+            named.insert(number, is_named);
+            // None: a claim that is newer than the list of all claims.
+            let place = playbill.place(index, schedulee).filter(|_| is_named);
+            let Some(place) = place else {
                 is_whole = false;
                 continue;
             };
@@ -171,43 +130,37 @@ impl KernelSide {
             let is_gift = *gifts
                 .entry((schedulee, user))
                 .or_insert_with(|| user != 0 && !self.belongs_to(schedulee, user));
-            let named = (schedulee, is_gift);
-            let known = slots.numbers.number(named);
-            if known.is_none() && nameless.contains(&named) {
-                continue;
-            }
-            let number = match known {
-                Some(number) => number,
-                None => {
-                    let number = slots.numbers.vacant();
-                    let in_kernel = number.zip(self.in_slot(schedulee));
-                    let is_named = match in_kernel {
-                        Some((number, in_kernel)) => {
-                            scheduler.name_schedulee(number, in_kernel, named.1)?
-                        }
-                        None => false,
-                    };
-                    let Some(number) = number.filter(|_| is_named) else {
-                        slots.numbers.free.extend(number);
-                        nameless.insert(named);
-                        is_whole = false;
-                        continue;
-                    };
-                    slots.numbers.numbers.insert(named, number);
-                    number
-                }
-            };
-            present.insert(number);
+            let gift = if is_gift { GIFT } else { 0 };
             words[index] = Word {
-                schedulee: number,
+                schedulee: number | gift,
                 ..word
             }
             .pack();
         }
-        let from = scheduler.publish_slots(&words, from)?;
-        let now = slots.reader.geometry().tick_at(now_ns());
-        slots.numbers.publish(from, present, now);
+        scheduler.publish_slots(&words, from)?;
         Ok(is_whole)
+    }
+
+    /// Tells the kernel whose number this is, unless it knows. Returns false if there is no such
+    /// schedulee any more.
+    fn name(
+        &self,
+        scheduler: &dyn InKernel,
+        named: &mut BTreeMap<u32, Schedulee>,
+        number: u32,
+        schedulee: Schedulee,
+    ) -> Result<bool, KernelError> {
+        if named.get(&number) == Some(&schedulee) {
+            return Ok(true);
+        }
+        let Some(in_slot) = self.in_slot(schedulee) else {
+            return Ok(false);
+        };
+        let is_named = scheduler.name_schedulee(number, in_slot)?;
+        if is_named {
+            named.insert(number, schedulee);
+        }
+        Ok(is_named)
     }
 
     /// What the kernel calls a schedulee; `None` for a client that has no node.

@@ -99,7 +99,7 @@ impl Scheduler {
         match self.0 {}
     }
 
-    pub fn name_schedulee(&self, _: u32, _: InSlot, _: bool) -> Result<bool, KernelError> {
+    pub fn name_schedulee(&self, _: u32, _: InSlot) -> Result<bool, KernelError> {
         match self.0 {}
     }
 

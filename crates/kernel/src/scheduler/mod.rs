@@ -37,7 +37,7 @@ use std::fmt;
 pub use loaded::Tap;
 pub use loaded::{Scheduler, possible_cpus};
 pub use prorata_core::hybrid::Mechanisms;
-pub use slots::{InSlot, RowTally};
+pub use slots::{GIFT, InSlot, RowTally};
 #[cfg(feature = "bpf")]
 pub use tap::Tap;
 pub use trace::{Decision, DecisionKind, Trace};

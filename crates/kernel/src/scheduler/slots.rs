@@ -6,6 +6,9 @@ use crate::observe::Waits;
 #[cfg(any(feature = "bpf", test))]
 pub(super) const LATENESS_BUCKETS: usize = 896;
 
+/// Beside a schedulee's number in a word: the claim is a gift of another user.
+pub const GIFT: u32 = 1 << 19;
+
 /// What runs in a slot. Times of start are in hundredths of a second since boot, as `/proc` has them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum InSlot {

@@ -35,10 +35,9 @@ const MAX_CPUS: usize = 1024;
 const TALLY_WORDS: usize = 1024;
 const TALLY_HISTOGRAM: usize = 8;
 
-/// Numbers of schedulees, of which 0 is none.
-const SCHEDULEES: u32 = 65_536;
-
-const GIFT: u32 = 1 << 31;
+/// The greatest number of a schedulee; 0 is none.
+const SCHEDULEES: u32 = prorata_core::slots::SCHEDULEES as u32;
+const SCHEDULEE_WORDS: usize = 2 * (SCHEDULEES as usize + 1);
 
 const _: () = assert!(TALLY_HISTOGRAM + LATENESS_BUCKETS <= TALLY_WORDS);
 const _: () = assert!(size_of::<types::slot>() == 80);
@@ -94,23 +93,18 @@ impl Scheduler {
         self.with_data(|data, _| data.claims = 0)
     }
 
-    /// Gives a schedulee a number, from 1 to 65,535, in the place of any other. Returns false if
-    /// there is no such process or thread: the number then stays what it was. A schedulee that is a
-    /// gift of another user costs no tickets, and is interrupted nowhere else.
+    /// Gives a schedulee a number, from 1 to 65,536, in the place of any other, which no word in force
+    /// or published names any more. Returns false if there is no such process or thread: the number
+    /// then stays what it was.
     ///
     /// # Errors
     ///
     /// If no table is open, or the number is out of range.
-    pub fn name_schedulee(
-        &self,
-        number: u32,
-        schedulee: InSlot,
-        is_gift: bool,
-    ) -> Result<bool, KernelError> {
+    pub fn name_schedulee(&self, number: u32, schedulee: InSlot) -> Result<bool, KernelError> {
         if lock(&self.timetable).is_none() {
             return Err(KernelError::NoTimetable);
         }
-        if !(1..SCHEDULEES).contains(&number) {
+        if !(1..=SCHEDULEES).contains(&number) {
             return Err(KernelError::NoSuchSchedulee { number });
         }
         let (kind, id, started) = match schedulee {
@@ -118,7 +112,6 @@ impl Scheduler {
             InSlot::Process { pid, started } => (2, pid, started),
             InSlot::Thread { tid, started } => (3, tid, started),
         };
-        let number = number | if is_gift { GIFT } else { 0 };
         // The kernel compares the lower half of the start, which wraps after 497 days.
         let named = self.ask(
             |progs| &progs.name_schedulee,
@@ -132,7 +125,8 @@ impl Scheduler {
     }
 
     /// Puts words into all cells, row by row, from a tick on, or from the next one if that has begun.
-    /// Only schedulee and expiry of each count. Cost: a look at each cell, and for each row that
+    /// Only schedulee and expiry of each count. With [`GIFT`](super::GIFT) in the schedulee the slot
+    /// costs no tickets, and interrupts no turn elsewhere. Cost: a look at each cell, and for each row that
     /// needs a timer a system call on its CPU, to which the calling thread moves for that. Returns from
     /// which tick on the words are in force.
     ///
@@ -234,7 +228,7 @@ impl Timetable {
     fn new(geometry: Geometry, cpus: Vec<u32>) -> io::Result<Self> {
         let (cells, rows) = (geometry.cells(), geometry.rows() as usize);
         let schedulees = CELLS_FROM + 2 * cells;
-        let tallies = schedulees + 2 * SCHEDULEES as usize;
+        let tallies = schedulees + SCHEDULEE_WORDS;
         let words = Words::new(tallies + rows * TALLY_WORDS)?;
         let put = |index: usize, word| words.all()[index].store(word, Ordering::Relaxed);
         put(EPOCH, geometry.begin_ns(0));
@@ -292,7 +286,7 @@ impl Timetable {
     }
 
     fn tallies(&self) -> Vec<RowTally> {
-        let start = CELLS_FROM + 2 * self.geometry.cells() + 2 * SCHEDULEES as usize;
+        let start = CELLS_FROM + 2 * self.geometry.cells() + SCHEDULEE_WORDS;
         let rows = self.words.all()[start..].chunks_exact(TALLY_WORDS);
         let rows = rows.zip(&self.cpus).map(|(words, &cpu)| {
             let word = |index: usize| words[index].load(Ordering::Relaxed);

@@ -75,6 +75,11 @@ u32 prorata_schedulee_of(u64 word, u64 period)
 	return schedulee_of(word, period);
 }
 
+bool prorata_is_gift(u64 word)
+{
+	return is_gift(word);
+}
+
 u32 prorata_distance_of(u64 word)
 {
 	return distance_of(word);

@@ -14,6 +14,7 @@ mod c {
         pub safe static prorata_constants: Constants;
         pub safe fn prorata_bucket_of(duration: u64) -> u32;
         pub safe fn prorata_schedulee_of(word: u64, period: u64) -> u32;
+        pub safe fn prorata_is_gift(word: u64) -> bool;
         pub safe fn prorata_distance_of(word: u64) -> u32;
         pub safe fn prorata_charged_in_slot(
             service_ns: u64,
@@ -51,6 +52,7 @@ pub use c::prorata_bucket_of as bucket_of;
 pub use c::prorata_chanced as chanced;
 pub use c::prorata_constants as CONSTANTS;
 pub use c::prorata_distance_of as distance_of;
+pub use c::prorata_is_gift as is_gift;
 pub use c::prorata_minus_ln as minus_ln;
 pub use c::prorata_schedulee_of as schedulee_of;
 

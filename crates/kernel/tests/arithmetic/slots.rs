@@ -2,6 +2,7 @@
 
 use prorata_core::slots::SCHEDULEES;
 use prorata_core::slots::word::Word;
+use prorata_kernel::scheduler::GIFT;
 use rand_core::Rng as _;
 
 use super::{amount, numbers};
@@ -13,17 +14,27 @@ fn words_are_the_core_s() {
     let mut random = numbers(60);
     for _ in 0..100_000 {
         let word = Word {
-            schedulee: amount(&mut random, 20).min((1 << 20) - 1) as u32,
+            schedulee: amount(&mut random, 19).min(SCHEDULEES as u64) as u32,
             distance: amount(&mut random, 12) as u32,
             expiry: (amount(&mut random, 32) - 1) as u32,
         };
         let bits = word.pack();
+        let gift = Word {
+            schedulee: word.schedulee | GIFT,
+            ..word
+        }
+        .pack();
+        assert_eq!(
+            (native::is_gift(bits), native::is_gift(gift)),
+            (false, true)
+        );
         assert_eq!(native::distance_of(bits), word.distance, "{word:?}");
         let near = u64::from(word.expiry) + random.next_u64() % 5;
         for period in [0, near.saturating_sub(2), amount(&mut random, 40)] {
             let valid = Word::unpack(bits).is_some_and(|word| word.is_valid(period));
             let expected = if valid { word.schedulee } else { 0 };
             assert_eq!(native::schedulee_of(bits, period), expected, "{word:?}");
+            assert_eq!(native::schedulee_of(gift, period), expected, "{word:?}");
         }
     }
     // Here the words of unclaimed cells name a distance, too.

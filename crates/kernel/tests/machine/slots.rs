@@ -10,7 +10,7 @@ use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_core::slots::word::Word;
 use prorata_kernel::replay::{Disallowed, Replay};
 use prorata_kernel::scheduler::{
-    Decision, DecisionKind, InSlot, RowTally, Scheduler, possible_cpus,
+    Decision, DecisionKind, GIFT, InSlot, RowTally, Scheduler, possible_cpus,
 };
 
 use crate::hogs::{Hog, uptime};
@@ -54,8 +54,8 @@ impl<'a> Table<'a> {
         })
     }
 
-    fn name(&self, number: u32, schedulee: InSlot, is_gift: bool) -> Result<(), Failed> {
-        match self.scheduler.name_schedulee(number, schedulee, is_gift)? {
+    fn name(&self, number: u32, schedulee: InSlot) -> Result<(), Failed> {
+        match self.scheduler.name_schedulee(number, schedulee)? {
             true => Ok(()),
             false => Err(format!("{schedulee:?} does not exist").into()),
         }
@@ -135,7 +135,7 @@ pub fn claims() -> Result<(), Failed> {
                 },
             };
             let mut table = Table::open(&scheduler)?;
-            table.name(1, schedulee, false)?;
+            table.name(1, schedulee)?;
             table.claim(0, COLUMNS / 2, 1);
             table.publish()?;
             settle();
@@ -159,7 +159,7 @@ pub fn insulation() -> Result<(), Failed> {
         }
     }
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     (0..cpus).for_each(|row| table.claim(row, 2, 1));
     settle();
     table.publish()?;
@@ -182,7 +182,7 @@ pub fn freed() -> Result<(), Failed> {
         more.push(hog(&scheduler, 3, &[base(400)])?);
     }
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     table.claim(0, 5, 1);
     table.publish()?;
     thread::sleep(Duration::from_secs(3));
@@ -217,8 +217,8 @@ pub fn gifts() -> Result<(), Failed> {
         }
     }
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), true)?;
-    (0..possible_cpus()).for_each(|row| table.claim(row, 5, 1));
+    table.name(1, InSlot::Node(1))?;
+    (0..possible_cpus()).for_each(|row| table.claim(row, 5, 1 | GIFT));
     table.publish()?;
     settle();
     let times = received(&scheduler, &[1, 2], Duration::from_secs(3))?;
@@ -231,7 +231,7 @@ pub fn limited() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     table.claim(0, 5, 1);
     scheduler.set_limit(1, CpuLimit::from_thousandths(200))?;
     table.publish()?;
@@ -252,7 +252,7 @@ pub fn wakes() -> Result<(), Failed> {
         hogs.push(hog(&scheduler, 2, &[base(1000)])?);
     }
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     table.claim(0, COLUMNS, 1);
     table.publish()?;
     settle();
@@ -280,18 +280,18 @@ pub fn ends() -> Result<(), Failed> {
     let (pid, started) = (dies.pid(), started(dies.pid()));
     let mut table = Table::open(&scheduler)?;
     let thread = InSlot::Thread { tid: pid, started };
-    table.name(1, thread, false)?;
+    table.name(1, thread)?;
     table.claim(0, 9, 1);
     table.publish()?;
     settle();
     drop(dies);
     settle();
-    if scheduler.name_schedulee(2, thread, false)? {
+    if scheduler.name_schedulee(2, thread)? {
         return Err("a thread that ended has a number".into());
     }
     let times = received(&scheduler, &[2, 3], Duration::from_secs(2))?;
     judge(&times, &[1.0, 1.0], 3.0, 1.4e9)?;
-    table.name(1, InSlot::Node(2), false)?;
+    table.name(1, InSlot::Node(2))?;
     (0..possible_cpus()).for_each(|row| table.claim(row, 9, 1));
     table.publish()?;
     scheduler.close_timetable()?;
@@ -315,7 +315,7 @@ pub fn full() -> Result<(), Failed> {
     let pids: Vec<u32> = hogs.iter().map(Hog::pid).collect();
     eprintln!("    the hogs of nodes 1 and 2, in turn: {pids:?}");
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     (0..possible_cpus()).for_each(|row| table.claim(row, COLUMNS, 1));
     table.publish()?;
     let times = received(&scheduler, &[1, 2], Duration::from_secs(45))?;
@@ -335,7 +335,7 @@ pub fn hotplug() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let _hogs = hogs(&scheduler, &[(1, 100), (2, 100), (3, 100), (4, 100)])?;
     let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1), false)?;
+    table.name(1, InSlot::Node(1))?;
     table.claim(1, 5, 1);
     table.publish()?;
     settle();
@@ -374,7 +374,7 @@ pub fn replayed() -> Result<(), Failed> {
     }
     let mut table = Table::open(&scheduler)?;
     for node in 1..=5 {
-        table.name(node, InSlot::Node(node), node == 2)?;
+        table.name(node, InSlot::Node(node))?;
     }
     let seed = 0x5107_5107_u64;
     eprintln!("    seed {seed:#x}");
@@ -391,12 +391,14 @@ pub fn replayed() -> Result<(), Failed> {
     for _ in 0..50 {
         for _ in 0..draw(2 * u64::from(cpus)) + 1 {
             let index = draw(table.words.len() as u64) as usize;
+            let node = draw(6) as u32;
+            let gift = if node == 2 { GIFT } else { 0 };
             let word = Word {
-                schedulee: draw(6) as u32,
+                schedulee: node | gift,
                 distance: 1,
                 expiry: 0,
             };
-            table.words[index] = if word.schedulee == 0 { 0 } else { word.pack() };
+            table.words[index] = if node == 0 { 0 } else { word.pack() };
         }
         // As a daemon does: two boundaries later.
         let from = table.geometry.tick_at(now_ns()) + 2;

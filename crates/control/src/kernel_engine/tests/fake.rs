@@ -52,7 +52,7 @@ pub(super) struct Books {
     pub most_loads: u32,
     /// The cells of the open timetable.
     pub cells: Option<usize>,
-    pub schedulees: BTreeMap<u32, (InSlot, bool)>,
+    pub schedulees: BTreeMap<u32, InSlot>,
     /// The words that were published last.
     pub words: Vec<u64>,
 }
@@ -175,12 +175,7 @@ impl InKernel for Kernel {
         Ok(())
     }
 
-    fn name_schedulee(
-        &self,
-        number: u32,
-        schedulee: InSlot,
-        is_gift: bool,
-    ) -> Result<bool, KernelError> {
+    fn name_schedulee(&self, number: u32, schedulee: InSlot) -> Result<bool, KernelError> {
         let mut books = self.books();
         let lives = match schedulee {
             InSlot::Node(node) => books.nodes.contains_key(&node),
@@ -190,7 +185,7 @@ impl InKernel for Kernel {
             InSlot::Thread { tid, .. } => procfs::process_of_thread(tid).is_ok(),
         };
         if lives {
-            books.schedulees.insert(number, (schedulee, is_gift));
+            books.schedulees.insert(number, schedulee);
         }
         Ok(lives)
     }

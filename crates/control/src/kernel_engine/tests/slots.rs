@@ -10,7 +10,7 @@ use prorata_core::slots::geometry::{Cell, Geometry};
 use prorata_core::slots::level::Level;
 use prorata_core::slots::timetable::Timetable;
 use prorata_core::slots::word::Word;
-use prorata_kernel::scheduler::InSlot;
+use prorata_kernel::scheduler::{GIFT, InSlot};
 
 use super::over_fake::{EngineOverFake, Sleeper, eventually};
 use super::*;
@@ -78,7 +78,8 @@ fn told(over_fake: &EngineOverFake, cells: usize) -> Vec<Option<(InSlot, bool)>>
     let words = books.words.iter().take(cells);
     let told = words.map(|word| {
         let word = Word::unpack(*word)?;
-        Some(books.schedulees[&word.schedulee])
+        let number = word.schedulee & !GIFT;
+        Some((books.schedulees[&number], word.schedulee & GIFT != 0))
     });
     told.collect()
 }
