@@ -394,7 +394,7 @@ __noinline int await_no_more(struct task_struct *p __arg_trusted, struct task *t
 	return 0;
 }
 
-/* A task begins to run on a CPU. */
+/* A task begins to run on a CPU. Returns whether it got the CPU for a slot that is over. */
 __noinline int begin_turn_in_slot(struct task_struct *p __arg_trusted,
 				  struct task *task __arg_nonnull, s32 cpu)
 {
@@ -413,10 +413,14 @@ __noinline int begin_turn_in_slot(struct task_struct *p __arg_trusted,
 		slot->stolen_since_ns = 0;
 		return 0;
 	}
-	/* Its slot has ended while a task of another class ran, or it came here by another order. */
+	/* The slot ended while a task of another class ran, or the task was taken before the slot began. */
 	if (task->in_slot || (slot && !slot->has_looked))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
-	return 0;
+	if (!task->in_slot)
+		return 0;
+	/* Another such task may run once more before the turn ends. */
+	scx_bpf_task_set_slice(p, 1);
+	return 1;
 }
 
 /* A task that ran in its slot stops although it is runnable: a task of another class interrupts. */

@@ -281,6 +281,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
 	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 	bool looks = abbreviated && is_unseen(cpu);
+	bool is_over = false;
 	struct task *task;
 
 	if (one_cpu && !traced && !looks && !has_claims)
@@ -300,10 +301,13 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	if (pausing && is_held(p, task))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 	if (has_claims)
-		begin_turn_in_slot(p, task, cpu);
+		is_over = begin_turn_in_slot(p, task, cpu);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace_pick(p, task);
+	/* No slot pays for what it uses from now on. */
+	if (is_over)
+		task->in_slot = NO_SLOT;
 }
 
 /*

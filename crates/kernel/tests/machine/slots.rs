@@ -137,6 +137,8 @@ pub fn claims() -> Result<(), Failed> {
             let mut table = Table::open(&scheduler)?;
             table.name(1, schedulee)?;
             table.claim(0, COLUMNS / 2, 1);
+            // The turns that are owed to new processes come first.
+            settle();
             table.publish()?;
             settle();
             let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
