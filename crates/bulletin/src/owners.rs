@@ -10,7 +10,7 @@ use crate::reader::{Reader, Snapshot};
 pub struct Part {
     /// What runs.
     pub schedulee: Schedulee,
-    /// Whose tokens pay.
+    /// The user that pays.
     pub user: u32,
 }
 

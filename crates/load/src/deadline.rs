@@ -15,19 +15,6 @@ pub struct DeadlineReservation {
     pub period_ns: u64,
 }
 
-/// `struct sched_attr` of sched_setattr(2), in its first version.
-#[repr(C)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
-
 impl DeadlineReservation {
     /// Gives the calling thread the reservation.
     ///
@@ -35,15 +22,15 @@ impl DeadlineReservation {
     /// The kernel's refusal: no privilege, an affinity of fewer CPUs than there are, or too little
     /// time left.
     pub fn take(self) -> io::Result<()> {
-        let attributes = Attributes {
-            size: size_of::<Attributes>() as u32,
-            policy: libc::SCHED_DEADLINE as u32,
-            flags: 0,
-            nice: 0,
-            priority: 0,
-            runtime_ns: self.time_ns,
-            deadline_ns: self.period_ns,
-            period_ns: self.period_ns,
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: libc::SCHED_DEADLINE as u32,
+            sched_flags: 0,
+            sched_nice: 0,
+            sched_priority: 0,
+            sched_runtime: self.time_ns,
+            sched_deadline: self.period_ns,
+            sched_period: self.period_ns,
         };
         // SAFETY: `attributes` outlives the call, has the size that it states and is only read; 0 is
         // this thread.

@@ -12,6 +12,8 @@
 use std::io;
 use std::sync::mpsc;
 
+use libc::sched_attr;
+
 use crate::scheduler::Policy;
 
 /// Of a schedulee in its slot.
@@ -72,27 +74,20 @@ impl Raise {
     }
 }
 
-/// As `struct sched_attr` in sched_setattr(2), first version.
-#[derive(Default)]
-#[repr(C)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    slice_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
+const RESET_ON_FORK: u64 = libc::SCHED_FLAG_RESET_ON_FORK as u64;
 
-/// Bit of [`Attributes::flags`].
-const RESET_ON_FORK: u64 = 1;
+/// Of the policy `SCHED_OTHER`, and otherwise all zero.
+fn no_attributes() -> sched_attr {
+    // SAFETY: all bits zero are attributes.
+    let mut attributes: sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<sched_attr>() as u32;
+    attributes
+}
 
 /// A thread's policy and real-time priority. Cost: about 0.3 us.
 pub(crate) fn of(tid: u32) -> io::Result<(Policy, u32)> {
-    let mut attributes = Attributes::default();
-    let size = size_of::<Attributes>() as u32;
+    let mut attributes = no_attributes();
+    let size = attributes.size;
     // SAFETY: `attributes` outlives the call, which writes at most `size` bytes.
     let result = unsafe {
         libc::syscall(
@@ -106,12 +101,12 @@ pub(crate) fn of(tid: u32) -> io::Result<(Policy, u32)> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    let policy = Policy(attributes.policy);
-    let policy = match attributes.flags & RESET_ON_FORK {
+    let policy = Policy(attributes.sched_policy);
+    let policy = match attributes.sched_flags & RESET_ON_FORK {
         0 => policy,
         _ => policy.reset_on_fork(),
     };
-    Ok((policy, attributes.priority))
+    Ok((policy, attributes.sched_priority))
 }
 
 /// Has the calling thread run before the schedulees of slots, where this user may do so. The
@@ -142,12 +137,12 @@ pub(crate) fn wake_promptly(priority: u32) {
     }
     // SAFETY: takes and returns plain numbers; 0 is this process.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        policy: libc::SCHED_OTHER as u32,
-        nice,
-        slice_ns: 100_000,
-        ..Attributes::default()
+    let attributes = sched_attr {
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_nice: nice,
+        // The length of a slice.
+        sched_runtime: 100_000,
+        ..no_attributes()
     };
     // SAFETY: `attributes` outlives the call, has the size that it states and
     // is only read. Older kernels ignore the slice.

@@ -33,23 +33,21 @@ impl Threads {
     /// Threads have just been raised or lowered.
     pub(super) fn account_service(&mut self) {
         let has_all = self.in_slot && self.seats.iter().any(|seat| seat.only.is_none());
-        if has_all != self.service.since_ns.is_some() {
+        let changes = has_all != self.service.since_ns.is_some();
+        if changes {
             self.service.received_ns += self.received_since_ns();
             self.service.since_ns = match has_all {
                 true => scheduler::cpu_time_ns(self.pid),
                 false => None,
             };
-            let slots = self
-                .list
-                .iter_mut()
-                .filter_map(|thread| thread.slot.as_mut());
-            slots.for_each(|slot| slot.since_ns = None);
         }
-        let slots = self
-            .list
-            .iter_mut()
-            .filter_map(|thread| thread.slot.as_mut());
-        for slot in slots {
+        for thread in &mut self.list {
+            let Some(slot) = thread.slot.as_mut() else {
+                continue;
+            };
+            if changes {
+                slot.since_ns = None;
+            }
             let is_alone = slot.is_raised && !has_all;
             if is_alone && slot.since_ns.is_none() {
                 slot.since_ns = slot.clock_ns();
