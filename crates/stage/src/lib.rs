@@ -30,6 +30,6 @@ pub use cast::Cast;
 pub use engine::{KERNEL, ProcessEngine, StartEngine, USER};
 pub use error::StageError;
 pub use refusal::check;
-pub use run::{Watch, run, run_cast};
+pub use run::{Watch, cpu_ticks, run, run_cast};
 pub use stage::{Stage, own_cpus};
 pub use worker::client_entry;

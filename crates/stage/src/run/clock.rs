@@ -1,5 +1,6 @@
 //! The time of a scenario on a real machine.
 
+use std::ops::Range;
 use std::time::Instant;
 
 /// The clock of a run. While a process of the run is runnable, time that other programs
@@ -83,17 +84,24 @@ const TICK_NS: u64 = 10_000_000;
 
 /// For how long these CPUs have been idle since boot, together.
 fn idle_ns(cpus: &[u32]) -> Option<u64> {
-    idle_ticks(&std::fs::read_to_string("/proc/stat").ok()?, cpus).map(|ticks| ticks * TICK_NS)
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    idle_ticks(&stat, cpus).map(|ticks| ticks * TICK_NS)
 }
 
 /// Sums up `idle` and `iowait`, the fourth and fifth figure of a CPU's line.
 fn idle_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
+    cpu_ticks(stat, cpus, 3..5)
+}
+
+/// Sums up these figures of the lines of CPUs in `/proc/stat`, in ticks of 10 ms (proc_stat(5)); `None`
+/// if a CPU has no line.
+pub fn cpu_ticks(stat: &str, cpus: &[u32], figures: Range<usize>) -> Option<u64> {
     let mut ticks = 0;
     for cpu in cpus {
         let name = format!("cpu{cpu}");
         let mut lines = stat.lines().map(str::split_ascii_whitespace);
-        let figures = lines.find_map(|mut words| (words.next()? == name).then_some(words))?;
-        for figure in figures.skip(3).take(2) {
+        let line = lines.find_map(|mut words| (words.next()? == name).then_some(words))?;
+        for figure in line.skip(figures.start).take(figures.len()) {
             ticks += figure.parse::<u64>().ok()?;
         }
     }

@@ -20,6 +20,7 @@ use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
 use prorata_scenario::{Report, Scenario};
 
 use self::clock::Clock;
+pub use self::clock::cpu_ticks;
 use self::crew::{Crew, permit_sockets};
 use self::looks::Looks;
 use self::scene::Scene;

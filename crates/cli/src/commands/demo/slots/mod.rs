@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use prorata_load::Window;
 use prorata_slots::now_ns;
-use prorata_stage::own_cpus;
+use prorata_stage::{cpu_ticks, own_cpus};
 use prorata_user::cpu_time_ns;
 
 use self::house::House;
@@ -188,13 +188,7 @@ fn stolen_ns(cpus: &[u32]) -> u64 {
 fn stolen_ticks(stat: &str, cpus: &[u32]) -> u64 {
     /// The place of the number, after the CPU's name.
     const STEAL: usize = 7;
-    let of_line = |line: &str| {
-        let mut words = line.split_whitespace();
-        let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-        let ticks: u64 = words.nth(STEAL)?.parse().ok()?;
-        cpus.contains(&cpu).then_some(ticks)
-    };
-    stat.lines().filter_map(of_line).sum()
+    cpu_ticks(stat, cpus, STEAL..STEAL + 1).unwrap_or(0)
 }
 
 #[cfg(test)]
