@@ -359,12 +359,14 @@ enum decision_kind {
 	LIMIT_SPARES,
 	/*
 	 * A CPU looks at the timetable: in `queue` is its row, in `key` the word that it found, in `early` the
-	 * tick, in `service_ns` how long ago the tick began, and in `node` or `tid` the schedulee, if that is
-	 * a client or a thread.
+	 * tick, in `service_ns` how long ago the tick began, in `node` or `tid` the schedulee, and in `bound`
+	 * whether `tid` is a process.
 	 */
 	SLOT_LOOKS,
 	/* A schedulee gets the CPU of its slot (claim.bpf.h). It waits nowhere else any more. */
 	SLOT_TAKES,
+	/* The schedulee of this CPU's slot does not want to run: the fallback decides once. */
+	SLOT_FALLS_BACK,
 };
 
 struct decision {

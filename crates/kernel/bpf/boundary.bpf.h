@@ -167,7 +167,8 @@ static __noinline int tell_of_look(u32 row, const struct slot *slot, const struc
 	struct decision decision = {
 		.kind = SLOT_LOOKS,
 		.node = slot->kind == CLIENT ? slot->id : BASE,
-		.tid = slot->kind == THREAD ? slot->id : 0,
+		.tid = slot->kind == CLIENT ? 0 : slot->id,
+		.bound = slot->kind == PROCESS,
 		.service_ns = now - view->begin_ns,
 		.key = view->word,
 		.queue = row,

@@ -368,8 +368,11 @@ __noinline int ask_timetable(struct task_struct *prev __arg_trusted __arg_nullab
 		if (!prev || !task || !is_schedulee(slot, prev, task) || is_held(prev, task)) {
 			if (take_in_slot(slot, cpu, begins))
 				return DECIDED;
+			trace(SLOT_FALLS_BACK, BASE, 0, 0);
 		} else {
 			slot->has_run = true;
+			if (!task->in_slot)
+				trace(SLOT_TAKES, task->node, prev->pid, 0);
 			begin_in_slot(slot, task);
 			scx_bpf_task_set_slice(prev, turn_in_slot(slot, task));
 			return DECIDED;

@@ -110,14 +110,9 @@ pub enum Disallowed {
     )]
     Slot { pick: u64, node: u32, cpu: u32 },
     #[error(
-        "pick {pick} is not allowed: a task of client {node} runs in a slot of client {instead_of}, \
-         which wants to run"
+        "after pick {pick} the fallback decides in a slot of client {node}, which wants to run"
     )]
-    InSlotOf {
-        pick: u64,
-        node: u32,
-        instead_of: u32,
-    },
+    FallBack { pick: u64, node: u32 },
     /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick any client")]
     Drawn { pick: u64 },

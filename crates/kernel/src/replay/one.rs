@@ -51,6 +51,9 @@ pub struct OnOne {
     tasks: HashMap<u32, Task>,
     tick_ns: u64,
     turn: Option<Turn>,
+    /// The turn that the schedulee of a slot interrupted, while the kernel has not decided anew: then it
+    /// goes on.
+    interrupted: Option<Turn>,
     /// The number of further turns that are not judged.
     unknown_turns: u32,
     /// The client that found the CPU idle, or no client waiting for it, until its pick.
@@ -79,6 +82,7 @@ struct Turn {
     used_ns: u64,
     /// Whether the task is early or in its slot, and so stands for its client nowhere.
     is_aside: bool,
+    is_by_claim: bool,
     /// Whether the client came first when the last turn may have ended, and so may have begun
     /// another turn.
     goes_on: bool,
@@ -117,6 +121,7 @@ impl OnOne {
             tasks: HashMap::new(),
             tick_ns,
             turn: None,
+            interrupted: None,
             unknown_turns: 0,
             first: None,
             late: HashSet::new(),
@@ -167,9 +172,10 @@ impl OnOne {
                 self.early.end(decision.tid);
                 return Ok(());
             }
+            DecisionKind::FallBack => return self.fall_back(decision),
             DecisionKind::Look => {
                 self.early.look();
-                self.slots.fall_back(decision.cpu);
+                self.interrupted = None;
                 self.overdue = false;
                 return Ok(());
             }
@@ -455,6 +461,7 @@ impl OnOne {
         self.picks += 1;
         let is_by_claim = self.slots.pick(self.picks, decision)?;
         let is_excused = self.pauses.excuse(decision);
+        self.interrupt(tid, is_by_claim);
         let task = self.task(node);
         let turn_ns = task.turn_ns;
         if !task.competes {
@@ -474,6 +481,7 @@ impl OnOne {
             node: Some(node),
             used_ns: 0,
             is_aside: decision.early.is_some() || is_by_claim,
+            is_by_claim,
             goes_on: false,
         });
         let is_ordered = decision.early.is_none() && std::mem::take(&mut self.overdue);
@@ -481,7 +489,6 @@ impl OnOne {
             self.early.end(tid);
             return Ok(());
         }
-        self.judge_slot(decision)?;
         self.early.pick(self.picks, decision, self.tick_ns)?;
         if decision.early.is_some() {
             return Ok(());
@@ -506,19 +513,26 @@ impl OnOne {
         }
     }
 
-    /// Another client than that of the slot runs only while that one does not want to.
-    fn judge_slot(&self, decision: &Decision) -> Result<(), Disallowed> {
-        let passed_over = self.slots.passed_over(decision.cpu);
+    /// A turn begins: it interrupts another one, or is the one that was interrupted.
+    fn interrupt(&mut self, tid: u32, is_by_claim: bool) {
+        if is_by_claim {
+            let turn = self.turn.filter(|turn| !turn.is_by_claim);
+            self.interrupted = turn.or(self.interrupted);
+        } else if let Some(turn) = self.interrupted.take().filter(|turn| turn.tid == tid) {
+            self.turn = Some(turn);
+        }
+    }
+
+    /// The fallback decides in a slot: the client of the slot does not want to run.
+    fn fall_back(&self, decision: &Decision) -> Result<(), Disallowed> {
         let wants = |node: &u32| {
-            let waits = self.tasks.get(node).is_some_and(|task| task.competes);
-            *node != decision.node && waits && !self.pauses.contain(*node)
+            self.tasks.get(node).is_some_and(|task| task.competes) && !self.pauses.contain(*node)
         };
-        match passed_over.filter(|node| wants(node) && !self.late.contains(node)) {
+        match self.slots.client_on(decision.cpu).filter(wants) {
             None => Ok(()),
-            Some(instead_of) => Err(Disallowed::InSlotOf {
+            Some(node) => Err(Disallowed::FallBack {
                 pick: self.picks,
-                node: decision.node,
-                instead_of,
+                node,
             }),
         }
     }

@@ -162,6 +162,7 @@ impl OnSeveral {
                 self.slots.begin(word);
                 Ok(())
             }
+            DecisionKind::FallBack => Ok(()),
             // It is out of its queue, in whatever order.
             DecisionKind::TakeInSlot => {
                 self.slots.give(word);

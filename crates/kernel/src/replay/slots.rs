@@ -1,9 +1,9 @@
 //! Picks by the timetable (2005, 2.2).
 //!
 //! A CPU looks at its row when a claimed slot begins or ends. Until it looks again, a pick by the
-//! timetable is of the schedulee that it found. On one CPU any other pick is allowed only while the
-//! schedulee does not want to run: the fallback looks at the queues after the timetable, so a pick
-//! without such a look was decided before the slot began.
+//! timetable is of the schedulee that it found. Where the CPU tells that the schedulee does not want to
+//! run, so that the fallback decides, no task of the schedulee waits. (This is judged on one CPU, and if
+//! the schedulee is a client.)
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,8 +25,6 @@ struct Slot {
     /// The schedulee: a client, a thread, or neither if it is a process.
     node: u32,
     tid: u32,
-    /// Whether the CPU has looked at a queue since.
-    has_fallen_back: bool,
 }
 
 impl Slots {
@@ -35,8 +33,10 @@ impl Slots {
         let slot = Slot {
             is_claimed: decision.node != BASE || decision.tid != 0,
             node: decision.node,
-            tid: decision.tid,
-            has_fallen_back: false,
+            tid: match decision.is_bound {
+                true => 0,
+                false => decision.tid,
+            },
         };
         self.slots.insert(decision.cpu, slot);
     }
@@ -46,17 +46,10 @@ impl Slots {
         self.given.insert(decision.tid);
     }
 
-    /// A CPU looks at the queues.
-    pub fn fall_back(&mut self, cpu: u32) {
-        if let Some(slot) = self.slots.get_mut(&cpu) {
-            slot.has_fallen_back = true;
-        }
-    }
-
-    /// The client whose slot it is on a CPU that looked at the queues nevertheless.
-    pub fn passed_over(&self, cpu: u32) -> Option<u32> {
+    /// The client whose slot a CPU is in.
+    pub fn client_on(&self, cpu: u32) -> Option<u32> {
         let slot = self.slots.get(&cpu)?;
-        (slot.has_fallen_back && slot.node != BASE).then_some(slot.node)
+        (slot.node != BASE).then_some(slot.node)
     }
 
     /// Judges the `pick`-th pick if the timetable decided. Returns whether it did.
@@ -123,17 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_the_queues_passes_over_the_client_of_the_slot() {
+    fn any_task_may_be_one_of_a_process() {
         let mut slots = Slots::default();
-        slots.begin(&told(0, 3, 0, 0));
-        assert_eq!(slots.passed_over(0), None);
-        slots.fall_back(0);
-        assert_eq!(
-            (slots.passed_over(0), slots.passed_over(1)),
-            (Some(3), None)
-        );
-        slots.begin(&told(0, BASE, 0, 0));
-        slots.fall_back(0);
-        assert_eq!(slots.passed_over(0), None);
+        let process = Decision {
+            is_bound: true,
+            ..told(0, BASE, 50, 0)
+        };
+        slots.begin(&process);
+        assert_eq!(slots.pick(7, &told(0, 9, 51, BY_CLAIM)), Ok(true));
     }
 }

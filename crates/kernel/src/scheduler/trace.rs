@@ -54,6 +54,8 @@ pub enum DecisionKind {
     LookAtSlot,
     /// A task gets the CPU of its slot. It waits nowhere else any more.
     TakeInSlot,
+    /// The schedulee of this CPU's slot does not want to run: the fallback decides once.
+    FallBack,
 }
 
 impl DecisionKind {
@@ -162,6 +164,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         18 => DecisionKind::Spare,
         19 => DecisionKind::LookAtSlot,
         20 => DecisionKind::TakeInSlot,
+        21 => DecisionKind::FallBack,
         _ => return None,
     };
     Some(Decision {

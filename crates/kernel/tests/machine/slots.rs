@@ -8,7 +8,7 @@ use libtest_mimic::Failed;
 use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_core::slots::word::Word;
-use prorata_kernel::replay::{Disallowed, Replay};
+use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::{
     Decision, DecisionKind, GIFT, InSlot, RowTally, Scheduler, possible_cpus,
 };
@@ -360,7 +360,7 @@ pub fn hotplug() -> Result<(), Failed> {
 }
 
 /// Each CPU finds the words that were published for the tick, while claims change at random; each pick
-/// by the timetable is of the slot's schedulee.
+/// by the timetable is of the slot's schedulee, and all others follow the core's order.
 pub fn replayed() -> Result<(), Failed> {
     let scheduler = Scheduler::load_traced(&HYBRID)?;
     let cpus = possible_cpus();
@@ -423,22 +423,17 @@ pub fn replayed() -> Result<(), Failed> {
     judge_slots(&decisions)
 }
 
-/// Judges picks by the timetable, and that no other task is picked in a slot whose schedulee waits. An
-/// order of the fallback that the core would not have ends this and is told: checks without slots
-/// judge that order.
+/// Decisions that are told before one that is not allowed.
+const TOLD: usize = 40;
+
 fn judge_slots(decisions: &[Decision]) -> Result<(), Failed> {
     let mut replay = Replay::new(TICK_NS, possible_cpus());
-    for told in decisions {
-        match replay.step(told) {
-            Ok(()) => {}
-            Err(Disallowed::Pick { .. }) if replay.picks() >= 100 => {
-                eprintln!(
-                    "    after {} picks another order of the fallback",
-                    replay.picks()
-                );
-                return Ok(());
+    for (index, told) in decisions.iter().enumerate() {
+        if let Err(disallowed) = replay.step(told) {
+            for before in &decisions[index.saturating_sub(TOLD)..=index] {
+                eprintln!("    {before:?}");
             }
-            Err(disallowed) => return Err(disallowed.into()),
+            return Err(disallowed.into());
         }
     }
     eprintln!("    {} picks", replay.picks());

@@ -113,7 +113,8 @@ impl Interpreter {
             | DecisionKind::Resume
             | DecisionKind::Spare
             | DecisionKind::LookAtSlot
-            | DecisionKind::TakeInSlot => {}
+            | DecisionKind::TakeInSlot
+            | DecisionKind::FallBack => {}
         }
     }
 

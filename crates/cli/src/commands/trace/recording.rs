@@ -111,7 +111,8 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Resume
             | DecisionKind::Spare
             | DecisionKind::LookAtSlot
-            | DecisionKind::TakeInSlot => return,
+            | DecisionKind::TakeInSlot
+            | DecisionKind::FallBack => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;

@@ -3,6 +3,7 @@ use crate::scheduler::LONGEST_WAIT_NS;
 
 mod early;
 mod pauses;
+mod slots;
 mod whole;
 
 const QUANTUM_NS: u64 = 20_000_000;
