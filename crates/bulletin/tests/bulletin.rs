@@ -1,5 +1,6 @@
 //! What a daemon writes is what others read.
 
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -251,6 +252,50 @@ fn what_is_no_table_is_refused() {
     damage_each_byte(&path);
 }
 
+/// Reads all that a table's file says, past its rows too. Returns whether it is one.
+fn read_all(path: &Path) -> bool {
+    let Ok(reader) = Reader::open(path) else {
+        return false;
+    };
+    let _ = (reader.snapshot(), reader.published(), reader.is_open());
+    for row in 0..3 {
+        let _ = (reader.at(row, 5), reader.next_claimed(row, u64::MAX - 5));
+        let _ = (reader.next_claimed(row, 5), reader.is_online(row));
+    }
+    true
+}
+
+/// Bytes from the beginning that the next test damages: header, words, claims and some schedulees.
+const DAMAGED_BYTES: u64 = 8_192;
+
+#[test]
+fn no_damage_harms_a_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    let copy = path.with_extension("copy");
+    let mut table = table(2);
+    let (mut rng, mut now) = (Xoshiro256PlusPlus::seed_from_u64(2), 0);
+    (0..50).for_each(|_| step(&mut table, &mut rng, &mut now));
+    let _writer = Writer::create(&path, &mut table, &[0, 1]).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    std::fs::write(&copy, &good).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
+    let mut read = 0;
+    for seed in 0..2_000 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        for _ in 0..=below(&mut rng, 16) {
+            let offset = below(&mut rng, DAMAGED_BYTES / 4) * 4;
+            let bits = below(&mut rng, u64::from(u32::MAX)) as u32;
+            let word = [0, 1, 3, bits, u32::MAX][below(&mut rng, 5) as usize];
+            file.write_all_at(&word.to_ne_bytes(), offset).unwrap();
+        }
+        read += u32::from(read_all(&copy));
+        file.write_all_at(&good[..DAMAGED_BYTES as usize], 0)
+            .unwrap();
+    }
+    assert!(read > 1_000, "only {read} were tables");
+}
+
 /// Whatever the header says, reading ends, within the file.
 fn damage_each_byte(path: &Path) {
     let copy = path.with_extension("copy");
@@ -262,12 +307,7 @@ fn damage_each_byte(path: &Path) {
         let mut bad = good.clone();
         bad[offset] ^= 1 + below(&mut rng, 255) as u8;
         std::fs::write(&copy, &bad).unwrap();
-        if let Ok(reader) = Reader::open(&copy) {
-            let _ = reader.snapshot();
-            for row in 0..3 {
-                let _ = (reader.at(row, 5), reader.next_claimed(row, 5));
-            }
-        }
+        read_all(&copy);
     }
     std::fs::write(&copy, &good[..good.len() - 1]).unwrap();
     assert!(matches!(
