@@ -12,6 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prorata_core::slots::geometry::Geometry;
 use prorata_kernel::Floor;
 use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
@@ -68,6 +69,7 @@ const WHAT: [What; 4] = [
         limit: 1.01,
     },
 ];
+const STRIDE: usize = 2;
 const UNDER: [&str; 5] = [
     "EEVDF",
     "the minimal scheduler",
@@ -75,6 +77,9 @@ const UNDER: [&str; 5] = [
     "lottery scheduling",
     "hybrid stride scheduling",
 ];
+
+/// Largest ratio of a round trip beside an empty timetable to one without a timetable.
+const EMPTY_TABLE: f64 = 1.001;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -89,7 +94,7 @@ fn main() -> ExitCode {
 
 /// Measures in a micro-VM and compares the results.
 fn compare() -> ExitCode {
-    let Some(counted) = in_machine() else {
+    let Some((counted, beside_table)) = in_machine() else {
         eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
         return ExitCode::FAILURE;
     };
@@ -119,19 +124,33 @@ fn compare() -> ExitCode {
             });
         }
     }
+    let without = counted[STRIDE][0];
+    println!(
+        "pipe round trip beside an empty timetable: {:.4}",
+        beside_table / without
+    );
+    all.push(Figure {
+        name: "pipe round trip beside an empty timetable".to_owned(),
+        paper: None,
+        peer: Some(Quantity::Words(format!("without one: {without:.0}"))),
+        measured: beside_table,
+        unit: "instructions".to_owned(),
+        target: Some(Quantity::Number((without * EMPTY_TABLE).round())),
+        ok: beside_table <= without * EMPTY_TABLE,
+    });
     figures::keep(env!("CARGO_TARGET_TMPDIR"), "switches", &all);
     ExitCode::SUCCESS
 }
 
-/// Measures and prints inside the micro-VM.
-fn in_machine() -> Option<[[f64; WHAT.len()]; UNDER.len()]> {
+/// Measures and prints inside the micro-VM: everything, and a round trip beside an empty timetable.
+fn in_machine() -> Option<([[f64; WHAT.len()]; UNDER.len()], f64)> {
     let text = machine::said_in(&["--icount", "--kernel", KERNEL], &["--measure"])?;
     let mut figures = text.split_whitespace().map(str::parse);
     let mut counted = [[0.0; WHAT.len()]; UNDER.len()];
     for figure in counted.as_flattened_mut() {
         *figure = figures.next()?.ok()?;
     }
-    Some(counted)
+    Some((counted, figures.next()?.ok()?))
 }
 
 fn measure_all() {
@@ -146,14 +165,25 @@ fn measure_all() {
         (Policy::Lottery, Mechanisms::NONE),
         (Policy::Stride, Mechanisms::ALL),
     ] {
-        let options = Options {
-            policy,
-            quantum_ns: 20_000_000,
-            scope: Scope::All,
-            queues: Queues::One,
-            hybrid,
-        };
-        machine::under(&options, |_| measure());
+        machine::under(&options(policy, hybrid), |_| measure());
+    }
+    machine::under(&options(Policy::Stride, Mechanisms::NONE), |scheduler| {
+        let geometry = Geometry::new(1, Geometry::DEFAULT_COLUMNS, Geometry::DEFAULT_SLOT_NS, 0);
+        let geometry = geometry.expect("it is a shape");
+        scheduler
+            .open_timetable(&geometry, &[0])
+            .expect("there is memory");
+        measure_round_trip();
+    });
+}
+
+fn options(policy: Policy, hybrid: Mechanisms) -> Options {
+    Options {
+        policy,
+        quantum_ns: 20_000_000,
+        scope: Scope::All,
+        queues: Queues::One,
+        hybrid,
     }
 }
 
@@ -168,10 +198,7 @@ fn warm_up() {
 /// Prints the instructions of a pipe round trip, of a pair of yields between two
 /// processes, and of a message.
 fn measure() {
-    let mut echo = Partner::start("--echo");
-    echo.round_trips(SWITCHES);
-    println!("{:.0}", cheapest(SWITCHES, || echo.round_trips(SWITCHES)));
-    drop(echo);
+    measure_round_trip();
     let mut partner = Partner::start("--yield");
     partner.await_byte();
     let yields = || (0..SWITCHES).for_each(|_| thread::yield_now());
@@ -182,6 +209,12 @@ fn measure() {
     send_messages();
     println!("{:.0}", cheapest(messages, send_messages));
     println!("{:.0}", cheapest(1, compute));
+}
+
+fn measure_round_trip() {
+    let mut echo = Partner::start("--echo");
+    echo.round_trips(SWITCHES);
+    println!("{:.1}", cheapest(SWITCHES, || echo.round_trips(SWITCHES)));
 }
 
 /// Runs computing programs until all have finished.

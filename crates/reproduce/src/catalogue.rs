@@ -63,6 +63,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "2001/pools",
     "2001/pools-by-topology",
     "2005/figure-2.6",
+    "2005/table-4.1",
     "2005/figure-4.1",
     "2005/figure-4.2",
     "2005/figure-4.3",

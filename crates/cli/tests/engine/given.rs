@@ -313,9 +313,15 @@ pub fn demo() -> Result<(), Failed> {
     check(demo["engine"] == "kernel", "engine", &shown)?;
     for (phase, tickets) in [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]].iter().enumerate() {
         let programs = &demo["phases"][phase]["programs"];
-        let time = |program: usize| programs[program]["received_ns"].as_f64().unwrap_or(0.0);
-        let pairs = [0, 1, 2].map(|program| (time(program), tickets[program]));
+        let figure = |program: usize, name| programs[program][name].as_f64().unwrap_or(0.0);
+        // A program whose file is still being read has nothing due.
+        let due = [0, 1, 2].map(|program| figure(program, "specified_share"));
+        let pairs = [0, 1, 2].map(|program| (figure(program, "received_ns"), due[program]));
         check(by_tickets(&pairs), "shares", &shown)?;
+        let all: f64 = tickets.iter().sum();
+        let mut by_tickets = due.iter().zip(tickets);
+        let is_near = by_tickets.all(|(due, tickets)| (due - tickets / all).abs() < 0.1);
+        check(is_near, "what is due", &shown)?;
     }
     Ok(())
 }

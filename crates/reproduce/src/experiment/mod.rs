@@ -27,6 +27,7 @@ mod reflex;
 mod reserved_latency;
 mod responses;
 mod slot_stages;
+mod slot_switch;
 mod slowdown;
 mod throughput_error;
 mod two_pieces;
@@ -108,6 +109,8 @@ pub enum Experiment {
     LargeMachines(large_machines::LargeMachines),
     /// The table of slots at several stages (2005, Figure 2.6).
     SlotStages(slot_stages::SlotStages),
+    /// What a switch of slots costs (2005, Table 4.1).
+    SlotSwitch(slot_switch::SlotSwitch),
     /// Round trips to servers in reserved slots (2005, Figure 4.2).
     ReservedLatency(reserved_latency::ReservedLatency),
     /// Periodic tasks placed one by one in a table of slots (2005, Figures 4.3 to 4.5).
@@ -153,6 +156,7 @@ impl Experiment {
             Experiment::Slowdown(this) => this.run(context),
             Experiment::LargeMachines(this) => this.run(context),
             Experiment::SlotStages(this) => this.run(context),
+            Experiment::SlotSwitch(this) => this.run(context),
             Experiment::ReservedLatency(this) => this.run(context),
             Experiment::FirstFit(this) => this.run(context),
         }
@@ -178,6 +182,7 @@ impl Experiment {
             | Experiment::Slowdown(_)
             | Experiment::LargeMachines(_)
             | Experiment::SlotStages(_)
+            | Experiment::SlotSwitch(_)
             | Experiment::ReservedLatency(_)
             | Experiment::FirstFit(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),

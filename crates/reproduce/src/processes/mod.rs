@@ -1,6 +1,7 @@
 //! Experiments on real processes: a stage plays the scenario, with programs that compute
 //! and count what they do.
 
+pub(crate) mod switches;
 pub(crate) mod worker;
 
 use std::fs::File;

@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt;
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 
+use super::switches;
+
 /// What a worker is called, by which it knows itself.
 pub(super) const NAME: &str = "prorata-worker";
 
@@ -19,6 +21,8 @@ pub(crate) enum Work {
     Arithmetic,
     /// A Monte-Carlo integration (1994, 5.2).
     MonteCarlo,
+    /// Readings of the clock: when the worker has had no CPU ([`super::switches`]).
+    Clock,
 }
 
 impl Work {
@@ -27,6 +31,7 @@ impl Work {
         match self {
             Work::Arithmetic => "arithmetic",
             Work::MonteCarlo => "monte-carlo",
+            Work::Clock => "clock",
         }
     }
 }
@@ -85,6 +90,7 @@ fn compute(work: Option<&str>) -> io::Result<()> {
     match work {
         Some("arithmetic") => arithmetic(&file),
         Some("monte-carlo") => monte_carlo(&file),
+        Some("clock") => switches::read_clock(&file),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
