@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prorata_protocol::{Connection, DaemonPaths, Request};
 use prorata_report::figures::{self, Figure};
@@ -17,6 +17,7 @@ const BATCHES: usize = 15;
 const LIMIT: f64 = 2.0;
 /// The client whose slots they are.
 const CLIENT: &str = "schedulee";
+const CELL: Cell = Cell { row: 0, column: 5 };
 /// How long a short claim holds.
 const SHORT_NS: u64 = 5_000_000_000;
 
@@ -25,6 +26,12 @@ fn main() {
     let socket = directory.path().join("socket");
     let daemon = Daemon::start(&socket);
     let mut slots = Slots::open(Some(&socket)).expect("a table is open");
+    let begun = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        slots.claim(vec![request(Some(SHORT_NS))]).is_ok()
+    });
+    assert!(begun, "the client does not begin");
+    slots.free(vec![CELL]).expect("it answers");
     let paths = DaemonPaths::to_ask(Some(&socket)).expect("it is a path");
     let mut connection = Connection::open(&paths.socket).expect("it runs");
     let mut times: [Vec<f64>; 3] = Default::default();
@@ -49,16 +56,18 @@ fn main() {
 }
 
 fn claim_and_free(slots: &mut Slots, expires_ns: Option<u64>) {
-    let cell = Cell { row: 0, column: 5 };
-    let request = SlotRequest {
-        cell,
+    let claimed = slots.claim(vec![request(expires_ns)]).expect("it answers");
+    assert_eq!(claimed.claimed, [CELL], "{claimed:?}");
+    slots.free(vec![CELL]).expect("it answers");
+}
+
+fn request(expires_ns: Option<u64>) -> SlotRequest {
+    SlotRequest {
+        cell: CELL,
         runs: Runs::Client(CLIENT.to_owned()),
         level: Level::BestEffort,
         expires_ns,
-    };
-    let claimed = slots.claim(vec![request]).expect("it answers");
-    assert_eq!(claimed.claimed, [cell], "{claimed:?}");
-    slots.free(vec![cell]).expect("it answers");
+    }
 }
 
 fn mean_us(mut call: impl FnMut()) -> f64 {

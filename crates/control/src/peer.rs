@@ -1,5 +1,6 @@
 //! The process and user at the other end of a connection.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,8 @@ pub(crate) struct Peer {
     pub principal: Principal,
     /// Pid; another process may have it by now.
     pub pid: u32,
+    /// When neither it nor a parent of it was in a client, by the monotonic clock, if that was ever so.
+    pub outside_at_ns: Cell<Option<u64>>,
 }
 
 /// Why the client of a connection is unknown.
@@ -56,6 +59,7 @@ impl Peer {
                 gids,
             },
             pid,
+            outside_at_ns: Cell::new(None),
         })
     }
 }
@@ -95,7 +99,7 @@ mod tests {
     #[test]
     fn our_own_credentials_come_back() {
         let (stream, _other) = UnixStream::pair().unwrap();
-        let Peer { principal, pid } = Peer::of(&stream).unwrap();
+        let Peer { principal, pid, .. } = Peer::of(&stream).unwrap();
         assert_eq!(pid, std::process::id());
         assert_eq!(principal.uid, rustix::process::geteuid().as_raw());
         assert!(
@@ -121,7 +125,7 @@ mod tests {
         };
         assert!(matches!(of(0), Err(PeerError::Hidden)));
         assert!(matches!(of(-1), Err(PeerError::Hidden)));
-        let Peer { principal, pid } = of(1).unwrap();
+        let Peer { principal, pid, .. } = of(1).unwrap();
         assert_eq!((pid, principal.uid), (1, 7));
         assert_eq!(principal.gids, [9, 8]);
     }

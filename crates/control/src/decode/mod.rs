@@ -14,6 +14,7 @@ mod rest;
 mod slots;
 mod transfers;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use prorata_core::ids::{ClientId, CurrencyId};
@@ -81,6 +82,7 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
         view,
         who: &peer.principal,
         asker_pid: peer.pid,
+        outside_at_ns: Some(&peer.outside_at_ns),
         draft: Draft::new(&view.state.ledger),
     };
     let answer = decoder.decode(request)?;
@@ -97,6 +99,8 @@ struct Decoder<'a> {
     view: View<'a>,
     who: &'a Principal,
     asker_pid: u32,
+    /// [`Peer::outside_at_ns`]; none for the daemon itself.
+    outside_at_ns: Option<&'a Cell<Option<u64>>>,
     draft: Draft<'a>,
 }
 

@@ -19,6 +19,7 @@ impl<'a> Decoder<'a> {
             view,
             who: &DAEMON,
             asker_pid: view.host.own_pid(),
+            outside_at_ns: None,
             draft: Draft::new(&view.state.ledger),
         }
     }

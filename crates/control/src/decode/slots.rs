@@ -1,5 +1,7 @@
 //! What requests about the timetable name, and which of them are the administrator's.
 
+use std::cell::Cell;
+
 use prorata_core::ids::ClientId;
 use prorata_core::slots::Mode;
 use prorata_core::slots::admission::CLASSES;
@@ -13,6 +15,9 @@ use crate::slots::{Call, SlotsCall, Wanted};
 
 /// How far up an asker's client is looked for.
 const MOST_ANCESTORS: usize = 32;
+/// For so long an asker counts as outside of all clients, unless the engine says otherwise: a look at
+/// all its ancestors takes longer than a claim.
+const OUTSIDE_NS: u64 = 1_000_000_000;
 
 impl Decoder<'_> {
     pub(super) fn slots(&self, request: &SlotsRequest) -> Result<SlotsCall, Refusal> {
@@ -36,6 +41,20 @@ impl Decoder<'_> {
     /// The client to which the asker belongs: an engine may not have noticed a young process yet, but
     /// knows its parents.
     fn client_of_asker(&self) -> Option<ClientId> {
+        let client = self.view.engine.find(self.asker_pid);
+        let now_ns = self.view.host.now_ns();
+        let outside_at_ns = self.outside_at_ns.and_then(Cell::get);
+        if client.is_some() || outside_at_ns.is_some_and(|at_ns| now_ns < at_ns + OUTSIDE_NS) {
+            return client;
+        }
+        let client = self.client_of_ancestors();
+        if let (None, Some(outside_at_ns)) = (client, self.outside_at_ns) {
+            outside_at_ns.set(Some(now_ns));
+        }
+        client
+    }
+
+    fn client_of_ancestors(&self) -> Option<ClientId> {
         let mut pid = self.asker_pid;
         for _ in 0..MOST_ANCESTORS {
             if let Some(client) = self.view.engine.find(pid) {

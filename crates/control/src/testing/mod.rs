@@ -6,6 +6,7 @@ mod engine;
 mod host;
 pub(crate) mod requests;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +40,7 @@ pub(crate) const ASKER: u32 = 90;
 /// A user without supplementary groups.
 pub(crate) fn user(uid: u32) -> Peer {
     Peer {
+        outside_at_ns: Cell::new(None),
         principal: Principal {
             uid,
             gids: vec![uid],

@@ -505,6 +505,42 @@ fn a_client_that_gave_its_tokens_away_makes_no_room_for_another() {
 }
 
 #[test]
+fn an_asker_outside_of_clients_is_looked_for_once_a_second() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "encoder");
+    world.open();
+    let child = Peer {
+        pid: 91,
+        ..user(ALICE)
+    };
+    let owner_of = |world: &mut World, column| {
+        let request = claim(vec![slot(column, "encoder", Level::BestEffort)]);
+        world.ask_as(&child, Request::Slots(request));
+        let table = world.control.slots.open.as_ref().unwrap().table().table();
+        table.get(cell(column)).unwrap().owner.client
+    };
+    assert_eq!(owner_of(&mut world, 1), None);
+    // Its parent.
+    world.register(ALICE, ASKER, "parent");
+    assert_eq!(owner_of(&mut world, 3), None);
+    world.pass(99);
+    assert_eq!(owner_of(&mut world, 5), None);
+    world.pass(1);
+    assert!(owner_of(&mut world, 7).is_some());
+    // What the engine knows counts at once.
+    world.register(ALICE, 101, "other");
+    let other = Peer {
+        pid: 101,
+        ..user(ALICE)
+    };
+    other.outside_at_ns.set(Some(world.now_ns.get()));
+    let request = claim(vec![slot(9, "encoder", Level::BestEffort)]);
+    world.ask_as(&other, Request::Slots(request));
+    let table = world.control.slots.open.as_ref().unwrap().table().table();
+    assert!(table.get(cell(9)).unwrap().owner.client.is_some());
+}
+
+#[test]
 fn claims_for_a_client_that_ended_meanwhile_are_gone() {
     let mut world = World::of_root();
     world.register(ALICE, 100, "encoder");
