@@ -284,6 +284,15 @@ struct limit_request {
 
 _Static_assert(sizeof(struct limit_request) == 16, "src/scheduler/limits.rs writes these bytes");
 
+/* Where the kernel has no timer: a look at a CPU's row, see requests.bpf.h. */
+struct look_request {
+	u64 cpu;
+	/* The answer: when to look again; 0 if nothing is claimed. */
+	u64 due_ns;
+};
+
+_Static_assert(sizeof(struct look_request) == 16, "src/scheduler/boundaries.rs writes these bytes");
+
 /* Counters in the tally of a row. */
 enum tally {
 	/* Claimed slots whose beginning the CPU saw. */

@@ -5,7 +5,8 @@
  * without claims: the loader has the CPU look when that changes.
  *
  * Each CPU has a timer of its own, which stays on the CPU that starts it. The kernel has no such timer
- * under PREEMPT_RT. The loader then opens no table.
+ * under PREEMPT_RT. There the loader has a real-time thread on each CPU look (src/scheduler/boundaries.rs).
+ * The thread interrupts a turn, which would go on after it: begin_turn_in_slot() ends that.
  */
 #ifndef PRORATA_BOUNDARY_BPF_H
 #define PRORATA_BOUNDARY_BPF_H
@@ -178,8 +179,11 @@ static __noinline int tell_of_look(u32 row, const struct slot *slot, const struc
 	return put(&decision);
 }
 
-/* This CPU goes over to the slot that its row says. Returns whether its turn is to end for that. */
-static __always_inline bool enter_slot(s32 cpu, const struct view *view)
+/*
+ * This CPU goes over to the slot that its row says. `in_turn`: the task whose turn it is runs on the CPU.
+ * Returns whether that turn is to end.
+ */
+static __always_inline bool enter_slot(s32 cpu, const struct view *view, bool in_turn)
 {
 	struct slot *slot = slot_at(cpu);
 	u32 from = schedulee_from(view->number), was = slot->kind, id = slot->id;
@@ -213,7 +217,7 @@ static __always_inline bool enter_slot(s32 cpu, const struct view *view)
 	slot->goes_on = goes_on;
 	__sync_lock_test_and_set(&slot->until_ns, view->until_ns);
 	/* It may have woken since the boundary, when the slot before was over and this one not begun. */
-	if (goes_on && slot->kind && prolong_in_slot(cpu, slot))
+	if (in_turn && goes_on && slot->kind && prolong_in_slot(cpu, slot))
 		return false;
 	return was || slot->kind;
 }
@@ -230,34 +234,42 @@ static bool abandon_slot(struct slot *slot)
 	return was_claimed;
 }
 
-/* The timer of a CPU: a claimed slot begins or ends there, or the loader has changed the row. */
-static int keep_boundary(void *map, u32 *key, struct boundary_alarm *alarm)
+/* This CPU looks on behalf of `whose`. Returns when that one is to look again, or 0. */
+static __always_inline u64 look_at_boundary(s32 whose, bool in_turn)
 {
 	s32 cpu = bpf_get_smp_processor_id();
-	struct slot *slot = slot_at(*key);
+	struct slot *slot = slot_at(whose);
 	u64 now = bpf_ktime_get_ns();
 	u32 row = row_of(cpu);
 	struct view view = {};
 	bool ends_turn;
 
-	/* The timer of a CPU that went offline comes to another one. */
-	if (!row || *key != (u32)cpu) {
+	/* What a CPU that went offline had comes to another one. */
+	if (!row || whose != cpu) {
 		if (abandon_slot(slot))
-			scx_bpf_kick_cpu(*key, KICK_PREEMPT);
+			scx_bpf_kick_cpu(whose, KICK_PREEMPT);
 		return 0;
 	}
 	view_row(row - 1, now, &view);
 	if (before(slot->due_ns, view.begin_ns))
 		tally_missed(cpu, slot->due_ns, view.tick);
 	slot->due_ns = view.due_ns;
-	if (view.due_ns)
-		bpf_timer_start(&alarm->timer, view.due_ns, BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
 	/* A look in the middle of a claimed slot, or just before a boundary, changes no slot. */
-	ends_turn = !(slot->kind && slot->tick == view.tick) && enter_slot(cpu, &view);
+	ends_turn = !(slot->kind && slot->tick == view.tick) && enter_slot(cpu, &view, in_turn);
 	if (traced)
 		tell_of_look(row - 1, slot, &view, now);
 	if (ends_turn)
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+	return view.due_ns;
+}
+
+/* The timer of a CPU: a claimed slot begins or ends there, or the loader has changed the row. */
+static int keep_boundary(void *map, u32 *key, struct boundary_alarm *alarm)
+{
+	u64 due_ns = look_at_boundary(*key, true);
+
+	if (due_ns)
+		bpf_timer_start(&alarm->timer, due_ns, BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
 	return 0;
 }
 

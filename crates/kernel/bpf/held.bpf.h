@@ -284,7 +284,7 @@ static int end_pauses(void *map, u32 *key, struct period_alarm *alarm)
 		look_at_held = 1;
 		have_a_cpu_look();
 	}
-	if (look && had_slots)
+	if (look && had_claims)
 		look_in_slots();
 	return 0;
 }

@@ -120,7 +120,7 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	u64 key;
 
 	/* At a boundary the kernel would take the task there without a look at the timetable. */
-	if (has_claims)
+	if (claims)
 		return false;
 	if (bpf_get_current_task_btf() == p) {
 		if (vacant || node->in_line || !follows_next(task, slice) || queue_waits() ||
@@ -151,7 +151,7 @@ static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice,
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
 
-	if (has_claims || (void *)bpf_get_current_task_btf() == p || early_waits() ||
+	if (claims || (void *)bpf_get_current_task_btf() == p || early_waits() ||
 	    is_overdue(0, scx_bpf_now()))
 		return false;
 	if (waiting) {

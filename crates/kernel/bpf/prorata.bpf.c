@@ -97,7 +97,7 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	task = task_of(p);
 	if (task && pauses(node_at(task->assigned)) && !is_ending(p))
 		return prev_cpu;
-	if (has_claims && task) {
+	if (claims && task) {
 		cpu = free_slot_for(p, task, false);
 		if (cpu >= 0)
 			return cpu;
@@ -149,7 +149,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		}
 		trace_early(LIMIT_SPARES, p, task, 0);
 	}
-	if (has_claims) {
+	if (claims) {
 		s32 slot_cpu = free_slot_for(p, task, false);
 
 		/* If its own turn ends here although the slot is its own, it is the turn of others. */
@@ -213,7 +213,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	next_here.exists = false;
 	other = look_at_held && look_after_held(cpu);
 	/* Tasks that end, or waited too long, run in claimed slots, too. */
-	if (has_claims && !other) {
+	if (claims && !other) {
 		int by_claim = ask_timetable(prev, task, cpu, now);
 
 		if (by_claim == DECIDED) {
@@ -284,7 +284,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	bool is_over = false;
 	struct task *task;
 
-	if (one_cpu && !traced && !looks && !has_claims)
+	if (one_cpu && !traced && !looks && !claims)
 		return;
 	if (abbreviated && !one_cpu)
 		*is_kicked_on(cpu) = false;
@@ -300,7 +300,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	/* Its client's pause began after it was taken, or it is spared (held.bpf.h). */
 	if (pausing && is_held(p, task))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
-	if (has_claims)
+	if (claims)
 		is_over = begin_turn_in_slot(p, task, cpu);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;

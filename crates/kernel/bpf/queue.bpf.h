@@ -85,7 +85,7 @@ static u32 queue_for(const struct task_struct *p, const struct task *task)
 /* A task waits in a queue: for its node, unless it is bound. */
 static void note_representative(const struct task_struct *p, const struct task *task)
 {
-	if (timed && !is_bound(task))
+	if (!is_bound(task))
 		node_at(task->node)->representative = p->pid;
 }
 

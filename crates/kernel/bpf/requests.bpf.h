@@ -149,12 +149,20 @@ int name_schedulee(struct schedulee_request *request)
 
 /* This CPU looks at its row of the timetable now. The loader runs it on that CPU. */
 SEC("syscall")
-int look_at_row(struct change_request *request)
+int look_at_row(struct look_request *request)
 {
 	u32 key = bpf_get_smp_processor_id();
-	struct boundary_alarm *alarm = bpf_map_lookup_elem(&boundaries, &key);
+	struct boundary_alarm *alarm;
 
-	if (!timed || !alarm)
+	if (!timed) {
+		/* Nothing on this CPU decides by half of a slot. */
+		bpf_preempt_disable();
+		request->due_ns = look_at_boundary(request->cpu, false);
+		bpf_preempt_enable();
+		return 0;
+	}
+	alarm = bpf_map_lookup_elem(&boundaries, &key);
+	if (!alarm)
 		return -EOPNOTSUPP;
 	return bpf_timer_start(&alarm->timer, 0, BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN);
 }

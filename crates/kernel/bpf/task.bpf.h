@@ -154,7 +154,7 @@ static u32 tickets_by_nice(const struct task_struct *p)
 /* Whether the timetable lets a task run, not the order of tasks. */
 static bool is_in_slot(const struct task *task)
 {
-	return had_slots && task->in_slot;
+	return had_claims && task->in_slot;
 }
 
 /* Whether a task runs by another order than that of passes and progress. */
@@ -383,7 +383,7 @@ static bool is_beside_representative(const struct task *task)
 {
 	const struct rights *node = node_at(task->node);
 
-	return one_cpu && (hybrid || had_slots) && task->place != REPRESENTS && node->represented;
+	return one_cpu && (hybrid || had_claims) && task->place != REPRESENTS && node->represented;
 }
 
 /*

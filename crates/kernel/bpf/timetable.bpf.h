@@ -30,12 +30,8 @@ struct {
 /* Whether a slot of the table may be claimed. The loader sets this. */
 u32 claims;
 
-#define has_claims (timed && claims)
-
 /* Whether there ever was a claim: tasks may have run in slots. */
 u32 had_claims;
-
-#define had_slots (timed && had_claims)
 
 /* From one claimed slot to the same one of the next period. The loader sets it. */
 u64 period_ns;

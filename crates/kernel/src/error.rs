@@ -62,11 +62,6 @@ pub enum KernelError {
          leave the limit out, use the user engine, or boot a kernel without PREEMPT_RT"
     )]
     NoTimer,
-    #[error(
-        "this kernel has PREEMPT_RT, which lacks the timer (bpf_timer) that slots need: use the user \
-         engine, or boot a kernel without PREEMPT_RT"
-    )]
-    NoTimerForSlots,
     #[error("no timetable is open in the kernel")]
     NoTimetable,
     #[error("the kernel's timetable has no CPU {cpu}: it ends at 1023")]

@@ -71,23 +71,28 @@ impl Scheduler {
     /// Loads the scheduler. This needs root, and some 0.2 s: 450 million
     /// instructions, four tenths of them libbpf's linear search of the kernel's types.
     pub fn load(options: &Options) -> Result<Self, KernelError> {
-        Self::new(options, false)
+        Self::new(options, false, has_timer())
+    }
+
+    /// Loads the scheduler as it is loaded under PREEMPT_RT, whose kernels have no timer for it:
+    /// limits are refused, and threads of this process keep the boundaries of slots.
+    pub fn load_without_timer(options: &Options) -> Result<Self, KernelError> {
+        Self::new(options, false, false)
     }
 
     /// Loads the scheduler with a trace of its decisions, see [`Scheduler::take_decisions`].
     /// Each decision then costs some 0.2 us more.
     pub fn load_traced(options: &Options) -> Result<Self, KernelError> {
-        Self::new(options, true)
+        Self::new(options, true, has_timer())
     }
 
-    fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
+    fn new(options: &Options, traced: bool, timed: bool) -> Result<Self, KernelError> {
         check_quantum(options.quantum_ns)?;
         attach::check_vacancy()?;
         let refused = attach::refusal(NAME);
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        let timed = has_timer();
         let queues = configure(&mut open, options, traced, timed).map_err(&refused)?;
         let tables = Tables::replace_map(&mut open).map_err(&refused)?;
         let mut skeleton = open.load().map_err(&refused)?;

@@ -2,6 +2,8 @@
 //! each node holds; `bpf/prorata.bpf.c` decides which task runs.
 
 #[cfg(feature = "bpf")]
+mod boundaries;
+#[cfg(feature = "bpf")]
 mod free_space;
 #[cfg(feature = "bpf")]
 mod graph;

@@ -17,6 +17,7 @@ use prorata_core::slots::word::{Word, distances};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::boundaries::Boundaries;
 use super::loaded::{Scheduler, lock};
 use super::slots::{InSlot, LATENESS_BUCKETS, RowTally};
 use crate::KernelError;
@@ -52,25 +53,29 @@ pub(super) struct Timetable {
     from: Tick,
     /// Which rows of that buffer have claims.
     claimed: Vec<bool>,
+    /// Where the kernel has no timer.
+    boundaries: Option<Boundaries>,
 }
 
 impl Scheduler {
     /// Opens a timetable in which nothing is claimed, in the place of any other. `cpus` are those of
-    /// its rows. Allocates: 16 bytes a cell, 1 MiB, and 8 KiB a row.
+    /// its rows. Allocates: 16 bytes a cell, 1 MiB, and 8 KiB a row. Where the kernel has no timer for
+    /// boundaries ([`Scheduler::holds_limits`]: the same one), starts a real-time thread for each row.
     ///
     /// # Errors
     ///
-    /// If the kernel has no timer for boundaries ([`Scheduler::holds_limits`]: the same one), if a
-    /// CPU is beyond the kernel's table, or if there is no memory.
+    /// If a CPU is beyond the kernel's table, or if there is no memory or no thread.
     pub fn open_timetable(&self, geometry: &Geometry, cpus: &[u32]) -> Result<(), KernelError> {
-        if !self.timed {
-            return Err(KernelError::NoTimerForSlots);
-        }
         if let Some(cpu) = cpus.iter().find(|cpu| **cpu as usize >= MAX_CPUS) {
             return Err(KernelError::NoSuchCpu { cpu: *cpu });
         }
         let table = Timetable::new(*geometry, cpus.to_vec());
-        let table = table.map_err(|why| self.refused(&why))?;
+        let mut table = table.map_err(|why| self.refused(&why))?;
+        if !self.timed {
+            let skeleton = lock(&self.skeleton);
+            let boundaries = Boundaries::start(skeleton.progs.look_at_row.as_fd(), cpus);
+            table.boundaries = Some(boundaries.map_err(|why| self.refused(&why))?);
+        }
         let mut open = lock(&self.timetable);
         self.put_timetable(Some(&table))
             .map_err(|why| self.refused(&why))?;
@@ -195,6 +200,10 @@ impl Scheduler {
         if rows.is_empty() {
             return Ok(());
         }
+        if let Some(boundaries) = &table.boundaries {
+            boundaries.look();
+            return Ok(());
+        }
         let before = sched_getaffinity(None).map_err(|why| self.refused(&why.into()))?;
         let looked = rows.into_iter().try_for_each(|row| {
             let mut only = CpuSet::new();
@@ -245,6 +254,7 @@ impl Timetable {
             buffer: 0,
             from: 0,
             claimed: vec![false; rows],
+            boundaries: None,
         })
     }
 

@@ -25,8 +25,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks of slots, for any number of CPUs.
-const SLOTS: [(&str, Check); 8] = [
+const SLOTS: [(&str, Check); 9] = [
     ("claims_get_their_slots", slots::claims),
+    ("slots_are_kept_without_the_timer", slots::without_timer),
     ("slots_within_tickets_move_no_shares", slots::insulation),
     (
         "a_client_that_frees_its_slots_is_next_within_a_period",

@@ -150,6 +150,42 @@ pub fn claims() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The same as under PREEMPT_RT, where the kernel has no timer: slots begin and end in time, a change of
+/// the table has its effect, and a closed table leaves nothing behind.
+pub fn without_timer() -> Result<(), Failed> {
+    let scheduler = Scheduler::load_without_timer(&HYBRID)?;
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 900)])?;
+    let mut more = Vec::new();
+    for _ in 0..possible_cpus() {
+        more.push(hog(&scheduler, 2, &[base(900)])?);
+    }
+    if scheduler
+        .set_limit(1, CpuLimit::from_thousandths(200))
+        .is_ok()
+    {
+        return Err("a limit without the timer".into());
+    }
+    let rest = f64::from(possible_cpus()) - 0.5;
+    let mut table = Table::open(&scheduler)?;
+    table.name(1, InSlot::Node(1))?;
+    settle();
+    for columns in [COLUMNS / 2, 0, COLUMNS / 2] {
+        table.claim(0, columns, 1);
+        table.publish()?;
+        settle();
+        if columns > 0 {
+            let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
+            judge(&times, &[0.5, rest], 2.0, 1.4e9)?;
+        }
+    }
+    check_row(&tallies(&scheduler)[0], 100)?;
+    scheduler.close_timetable()?;
+    settle();
+    let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
+    let all = f64::from(possible_cpus());
+    judge(&times, &[0.1 * all, 0.9 * all], 3.0, 1.4e9)
+}
+
 /// Claims within a client's part of the tickets move its service in time, and no shares.
 pub fn insulation() -> Result<(), Failed> {
     let cpus = possible_cpus();
