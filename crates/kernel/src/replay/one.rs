@@ -21,9 +21,12 @@
 //! A trace may begin with the state ([`DecisionKind::Begin`]). The state does not include the
 //! running task and the next one, so the first `UNKNOWN_TURNS` turns after it are not judged.
 
+mod accounts;
+mod order;
+
 use std::collections::{HashMap, HashSet};
 
-use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
+use prorata_core::policy::{ClientIndex, PolicyError, Stride};
 
 use super::early::EarlyTasks;
 use super::pauses::Pauses;
@@ -153,45 +156,52 @@ impl OnOne {
         if decision.drawn {
             return Err(Disallowed::Drawn { pick: self.picks });
         }
-        let node = decision.node;
-        let worth = decision.tickets;
         self.enter(decision);
         let origin = *self.origin.get_or_insert(decision.present);
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         match decision.kind {
-            DecisionKind::Begin | DecisionKind::Wait | DecisionKind::Take | DecisionKind::Go => {
-                return Ok(());
-            }
-            DecisionKind::LookAtSlot => {
-                self.slots.begin(decision);
-                return Ok(());
-            }
+            DecisionKind::New
+            | DecisionKind::Join
+            | DecisionKind::Leave
+            | DecisionKind::Tickets
+            | DecisionKind::Charge
+            | DecisionKind::Competes
+            | DecisionKind::Sleeps => self.account(decision, pass, present),
+            DecisionKind::Pick => self.pick(decision, present),
+            _ => self.note(decision),
+        }
+    }
+
+    /// Notes a decision that moves no pass.
+    fn note(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+        match decision.kind {
+            DecisionKind::LookAtSlot => self.slots.begin(decision),
             DecisionKind::TakeInSlot => {
                 self.slots.give(decision);
                 self.early.end(decision.tid);
-                return Ok(());
             }
             DecisionKind::FallBack => return self.fall_back(decision),
             DecisionKind::Look => {
                 self.early.look();
                 self.interrupted = None;
                 self.overdue = false;
-                return Ok(());
             }
             DecisionKind::WaitEarly => return self.early.wait(self.picks, decision),
-            DecisionKind::EndEarly => {
-                self.early.end(decision.tid);
-                return Ok(());
-            }
+            DecisionKind::EndEarly => self.early.end(decision.tid),
             DecisionKind::Overdue => return self.let_go_first(decision),
             DecisionKind::Pause | DecisionKind::Resume | DecisionKind::Spare => {
                 self.note_pause(decision);
-                return Ok(());
             }
-            DecisionKind::Pick => return self.pick(decision, present),
-            _ => self.longest = decision.key as f64 / PASS_UNITS / QUANTUM_NS / SCALE,
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// A client joins, leaves, is charged or has other tickets: its pass is to be the core's.
+    fn account(&mut self, decision: &Decision, pass: f64, present: f64) -> Result<(), Disallowed> {
+        let (node, worth) = (decision.node, decision.tickets);
+        self.longest = decision.key as f64 / PASS_UNITS / QUANTUM_NS / SCALE;
         match decision.kind {
             DecisionKind::New => {
                 self.task(node).remain = None;
@@ -202,8 +212,7 @@ impl OnOne {
             DecisionKind::Tickets => self.set_tickets(node, worth, pass, present)?,
             DecisionKind::Charge => self.charge(decision, pass, present)?,
             DecisionKind::Competes => self.compete(node, worth)?,
-            DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, worth)),
-            _ => {}
+            _ => self.task(node).remain = Some((pass - present, worth)),
         }
         let latest = self.latest(present, decision.tasks);
         let waits = self.waits_while(decision);
@@ -220,11 +229,6 @@ impl OnOne {
             self.prolong(present);
         }
         Ok(())
-    }
-
-    /// The last place of a client with so many tasks.
-    fn latest(&self, present: f64, tasks: u32) -> f64 {
-        present + self.longest / f64::from(tasks.max(1))
     }
 
     /// Whether the client already waited in a queue when its pass moved: it changed its worth, or
@@ -299,161 +303,6 @@ impl OnOne {
 
     fn task(&mut self, node: u32) -> &mut Task {
         self.tasks.get_mut(&node).expect("it was entered")
-    }
-
-    /// A client owes no more than the kernel tells, where its use out of order is bounded by its lead.
-    fn come_back(
-        &mut self,
-        decision: &Decision,
-        pass: f64,
-        present: f64,
-    ) -> Result<(), Disallowed> {
-        let (worth, owed_ns) = (decision.tickets, decision.service_ns);
-        let task = self.task(decision.node);
-        if let Some((remain, before)) = task.remain
-            && owed_ns > 0
-        {
-            let owed = owed_ns as f64 / QUANTUM_NS / (worth * SCALE);
-            task.remain = Some((rescaled(remain, before, worth).min(owed), worth));
-        }
-        self.join(decision.node, worth, pass, present)
-    }
-
-    fn join(&mut self, node: u32, worth: f64, pass: f64, present: f64) -> Result<(), Disallowed> {
-        let given = pass - present;
-        let is_next = self.is_next(pass);
-        self.first = is_next.then_some(node).or(self.first);
-        let task = self.task(node);
-        let due = match task.remain {
-            Some((remain, before)) => rescaled(remain, before, worth),
-            // A new client waits a whole stride.
-            None => 1.0 / (worth * SCALE),
-        };
-        let turn_ns = task.turn_ns;
-        self.compete(node, worth)?;
-        self.late.insert(node);
-        // A new task may stand where its node does. That is up to a turn ahead of a new
-        // client of the core.
-        let early_ns = (due - given) * worth * SCALE * QUANTUM_NS;
-        if early_ns > turn_ns as f64 + TOLERANCE_NS {
-            return Err(Disallowed::Join {
-                pick: self.picks,
-                node,
-                early_ns: early_ns as u64,
-            });
-        }
-        Ok(())
-    }
-
-    fn compete(&mut self, node: u32, worth: f64) -> Result<(), Disallowed> {
-        let task = self.task(node);
-        task.worth = worth;
-        task.competes = true;
-        let index = task.index;
-        let joined = self.core.join(index, in_core(worth));
-        joined.map_err(|error| Disallowed::NotWhole { node, error })
-    }
-
-    /// The clients that compete and do not pause.
-    fn competing(&self) -> impl Iterator<Item = (&u32, &Task)> {
-        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        competing.filter(|(node, _)| !self.pauses.contain(**node))
-    }
-
-    /// Whether a client that wakes with this pass is next: no client waits, and a running one
-    /// has at least that pass by the end of its quantum.
-    fn is_next(&self, pass: f64) -> bool {
-        let mut competing = self.competing();
-        let Some((node, runs)) = competing.next() else {
-            return true;
-        };
-        let quantum_ns = (runs.turn_ns - self.tick_ns) as f64;
-        let quantum = (quantum_ns + TOLERANCE_NS) / QUANTUM_NS;
-        competing.next().is_none()
-            && self.turn.is_some_and(|turn| turn.node == Some(*node))
-            && pass <= runs.key + quantum / (runs.worth * SCALE)
-    }
-
-    fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
-        if let Some(turn) = &mut self.turn
-            && turn.node == Some(node)
-        {
-            turn.node = None;
-        }
-        self.first = self.first.filter(|first| *first != node);
-        self.late.clear();
-        let task = self.task(node);
-        task.competes = false;
-        task.remain = Some((remain, task.worth));
-        let index = task.index;
-        let left = self.core.leave(index);
-        left.map_err(|error| Disallowed::NotWhole { node, error })
-    }
-
-    fn set_tickets(
-        &mut self,
-        node: u32,
-        worth: f64,
-        pass: f64,
-        present: f64,
-    ) -> Result<(), Disallowed> {
-        let task = self.task(node);
-        let from = std::mem::replace(&mut task.worth, worth);
-        let due = present + rescaled(task.pass - present, from, worth);
-        let index = task.index;
-        let set = self.core.set_tickets(index, in_core(worth));
-        set.map_err(|error| Disallowed::NotWhole { node, error })?;
-        self.check_pass(node, pass, due, 0)
-    }
-
-    fn charge(&mut self, decision: &Decision, pass: f64, present: f64) -> Result<(), Disallowed> {
-        let (node, service_ns) = (decision.node, decision.service_ns);
-        self.pauses.charge(self.picks, decision, self.tick_ns)?;
-        // A running task leaves and joins if its node or its nice value changes. Its turn
-        // continues.
-        if let Some(turn) = &mut self.turn
-            && (turn.tid == decision.tid || turn.node == Some(node))
-        {
-            turn.node = Some(node);
-            turn.used_ns = service_ns + if turn.goes_on { 0 } else { turn.used_ns };
-            turn.goes_on = false;
-        }
-        let index = self.task(node).index;
-        let before = self.core.pass(index);
-        let charged = self.core.charge(index, service_ns, QUANTUM_NS as u64);
-        charged.map_err(|error| Disallowed::NotWhole { node, error })?;
-        self.late.clear();
-        let moved = self.core.pass(index).zip(before);
-        let moved = moved.map_or(0.0, |(after, before)| (after - before).rem_euclid(WRAP));
-        let due = self.task(node).pass + moved;
-        // What others got beyond their due is forgiven (`bpf/entity.bpf.h`).
-        let least = present - self.longest / 2.0;
-        if due < least && self.check_pass(node, pass, least, 0).is_ok() {
-            return Ok(());
-        }
-        self.check_pass(node, pass, due, service_ns)
-    }
-
-    /// So much service moved the pass in the core, which rounds to whole tickets.
-    fn check_pass(
-        &mut self,
-        node: u32,
-        pass: f64,
-        due: f64,
-        service_ns: u64,
-    ) -> Result<(), Disallowed> {
-        let picks = self.picks;
-        let worth = self.task(node).worth;
-        let off_ns = (pass - due) * worth * SCALE * QUANTUM_NS;
-        let rounding_ns = service_ns as f64 / f64::from(in_core(worth));
-        if off_ns.abs() > TOLERANCE_NS + rounding_ns {
-            return Err(Disallowed::Pass {
-                pick: picks,
-                node,
-                off_ns: off_ns as i64,
-            });
-        }
-        Ok(())
     }
 
     fn pick(&mut self, decision: &Decision, present: f64) -> Result<(), Disallowed> {
@@ -534,30 +383,6 @@ impl OnOne {
                 pick: self.picks,
                 node,
             }),
-        }
-    }
-
-    /// The competing client that precedes this one most, whose task has this latest place, and by
-    /// how much CPU time of all clients together. Late clients only precede other late clients.
-    fn earlier_than(&self, node: u32, latest: f64, present: f64) -> Option<(u32, u64)> {
-        let is_late = self.late.contains(&node);
-        let competing = self.competing();
-        let competing = competing.filter(|(other, _)| is_late || !self.late.contains(other));
-        // Other tasks do not wait for their turns.
-        let competing = competing.filter(|(node, task)| task.competing > self.early.of(**node));
-        let keys = competing.map(|(node, task)| (self.last_place(task, present), *node));
-        let (first, instead_of) = keys.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let all = self.core.total_tickets() as f64;
-        let least = self.tasks[&node].least.min(latest);
-        let early_ns = (least - first) * all * QUANTUM_NS;
-        (early_ns > TOLERANCE_NS).then_some((instead_of, early_ns as u64))
-    }
-
-    /// The last place that the kernel may have given a waiting client.
-    fn last_place(&self, task: &Task, present: f64) -> f64 {
-        match task.is_outdated {
-            true => task.pass.min(self.latest(present, task.competing)),
-            false => task.key,
         }
     }
 }

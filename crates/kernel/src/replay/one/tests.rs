@@ -1,3 +1,5 @@
+use prorata_core::policy::Policy as _;
+
 use super::*;
 use crate::scheduler::LONGEST_WAIT_NS;
 
