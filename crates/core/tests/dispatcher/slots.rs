@@ -106,7 +106,7 @@ fn shares_are_those_of_tickets_or_of_claims() {
     }
 }
 
-/// Whoever frees all slots waits a period and two quanta longer than without slots at most.
+/// A client that frees all its slots waits at most a period and two quanta longer than without slots.
 #[test]
 fn the_next_turn_after_freeing_comes_soon() {
     for policy in [PolicyName::Stride, PolicyName::Eevdf] {

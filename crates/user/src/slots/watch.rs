@@ -231,7 +231,7 @@ impl Watch {
             }
         };
         self.promise(until_ns.unwrap_or(u64::MAX));
-        // What fails is tried again, and ends by then.
+        // A thread that cannot wait looks again soon.
         if self.reader.wait(sequence, until_ns).is_err() {
             std::thread::sleep(std::time::Duration::from_nanos(MILLISECOND_NS));
         }
