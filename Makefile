@@ -10,7 +10,7 @@
 #   make bench    all benches, beside their peers and the papers' figures
 #   make figures  the papers' figures on one page, reproduced by simulation and,
 #                 for a quarter of an hour, on real processes (ENGINES=sim:
-#                 without)
+#                 without); fails if a number fails, not if it differs
 #   make install  program, man pages and completions below PREFIX (/usr/local);
 #                 FEATURES=kernel builds the kernel engine in, and PRORATA=FILE
 #                 installs a program that is built already
@@ -57,7 +57,7 @@ bench: need-cargo
 
 figures: build
 	$(PRORATA) reproduce --engine $(ENGINES) --html "$(CARGO_TARGET_DIR)/figures.html"; \
-		code=$$?; echo "$(CARGO_TARGET_DIR)/figures.html"; exit $$code
+		code=$$?; echo "$(CARGO_TARGET_DIR)/figures.html"; [ $$code -eq 3 ] || exit $$code
 
 install: build
 	for place in $(PLACES); do install -d "$(DESTDIR)$(PREFIX)/$$place" || exit; done

@@ -57,15 +57,15 @@ pub struct Differs {
     pub because: String,
 }
 
-/// The verdict on a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+/// The verdict on a number, on a figure or on a paper. The greater one is the worse.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is the paper's, but for the tolerance.
-    Ok,
-    /// It is not, and the scenario file says which it is instead, and why.
+    /// Ours is the paper's, within the tolerance.
+    Reproduced,
+    /// Ours is not the paper's, and the scenario file states ours and the reason.
     Differs,
-    /// It is neither.
+    /// Ours is neither the paper's nor the stated one.
     Failed,
 }
 
@@ -73,7 +73,7 @@ impl Verdict {
     /// For tables.
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::Ok => "ok",
+            Verdict::Reproduced => "reproduced",
             Verdict::Differs => "differs",
             Verdict::Failed => "FAILED",
         }
@@ -116,6 +116,9 @@ pub struct Expectation {
     /// Whether it is measured only in full.
     #[serde(default)]
     pub in_full: bool,
+    /// Whether the paper's conclusions rest on it.
+    #[serde(default)]
+    pub headline: bool,
     /// If ours is known to be another.
     pub differs: Option<Differs>,
 }
@@ -143,10 +146,10 @@ pub struct Metric {
     pub tolerance: f64,
     /// In which direction.
     pub rule: Rule,
-    /// Whether it is not.
-    pub ok: bool,
-    /// The same, and whether that was known.
+    /// Whether ours is the paper's.
     pub verdict: Verdict,
+    /// Whether the paper's conclusions rest on it.
+    pub headline: bool,
     /// Where the paper's number is from.
     pub source: Source,
     /// Where it stands, and why the tolerance is what it is.
@@ -180,7 +183,7 @@ impl Expectation {
             .as_ref()
             .filter(|known| !ok && (measured.value - known.ours).abs() <= FOUR_DIGITS);
         let verdict = match (ok, known) {
-            (true, _) => Verdict::Ok,
+            (true, _) => Verdict::Reproduced,
             (false, Some(_)) => Verdict::Differs,
             (false, None) => Verdict::Failed,
         };
@@ -193,8 +196,8 @@ impl Expectation {
             unit: measured.unit,
             tolerance: self.tolerance,
             rule: self.rule,
-            ok,
             verdict,
+            headline: self.headline,
             source: self.source,
             why: self.why.clone(),
             differs: known.map(|known| known.because.clone()),
@@ -216,6 +219,7 @@ mod tests {
             source: Source::Printed,
             why: "here".into(),
             in_full: false,
+            headline: false,
             differs: None,
         }
     }
@@ -230,14 +234,13 @@ mod tests {
             ..expectation(Rule::Within)
         };
         for (value, verdict) in [
-            (2.1, Verdict::Ok),
+            (2.1, Verdict::Reproduced),
             (3.0, Verdict::Differs),
             (3.0001, Verdict::Failed),
             (f64::NAN, Verdict::Failed),
         ] {
             let metric = expectation.judge(&Measured::new("ratio", value, ""));
             assert_eq!(metric.verdict, verdict, "{value}");
-            assert_eq!(metric.ok, verdict == Verdict::Ok, "{value}");
             assert_eq!(
                 metric.differs.is_some(),
                 verdict == Verdict::Differs,
@@ -249,9 +252,8 @@ mod tests {
     #[test]
     fn verdicts_at_the_tolerance_and_past_it() {
         let ok = |rule, value| {
-            expectation(rule)
-                .judge(&Measured::new("ratio", value, ""))
-                .ok
+            let metric = expectation(rule).judge(&Measured::new("ratio", value, ""));
+            metric.verdict == Verdict::Reproduced
         };
         for (value, within, at_most, at_least) in [
             (2.1, true, true, true),

@@ -27,6 +27,9 @@ pub struct ExpectationTable {
     /// Whether they are measured only in full.
     #[serde(default)]
     pub in_full: bool,
+    /// Whether the paper's conclusions rest on them.
+    #[serde(default)]
+    pub headline: bool,
     /// What stands in the place of `*` in the metrics of each row.
     pub columns: Vec<String>,
     /// The numbers.
@@ -75,6 +78,7 @@ impl ExpectationTable {
                 source: self.source,
                 why: self.why.clone(),
                 in_full: self.in_full,
+                headline: self.headline,
                 differs: None,
             }));
         }
@@ -134,6 +138,7 @@ mod tests {
             tolerance: 1.0,
             relative_tolerance: 0.2,
             in_full: false,
+            headline: false,
             columns: vec!["2 CPUs".into(), "4 CPUs".into()],
             rows: vec![Row {
                 metric: "DSS, *: hold".into(),

@@ -95,6 +95,11 @@ impl Figure {
         })
     }
 
+    /// Year of the paper.
+    pub fn paper(&self) -> u32 {
+        self.reproduces.paper
+    }
+
     /// Whether it can be run on real processes.
     pub fn on_processes(&self) -> bool {
         self.reproduces.processes.is_some()

@@ -4,6 +4,7 @@ use prorata_report::page::{Look, Page};
 
 use crate::expectation::{Metric, Verdict};
 use crate::experiment::policy_title;
+use crate::paper::{Paper, papers};
 use crate::reproduction::{Engine, Reproduction};
 use crate::table::{beyond_rows, counted, counts, number, spread, spreads, tolerance};
 
@@ -14,17 +15,9 @@ pub fn page(reproductions: &[Reproduction]) -> String {
         "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994), Stride Scheduling \
          (MIT/LCS/TM-528, 1995), Enhancing Linux Scheduler Scalability (IBM, 2001) and the \
          thesis on slot scheduling (2005): what the papers print beside what this build comes to. \
-         A verdict is FAILED where ours is further off than the tolerance, and differs \
-         where it is so for a reason that is known and says which number to expect.",
+         A number is reproduced, or it differs for a reason that stands below its table, or it \
+         has FAILED.",
     );
-    let metrics: Vec<&Metric> = reproductions.iter().flat_map(|r| &r.metrics).collect();
-    let count = |verdict| metrics.iter().filter(|m| m.verdict == verdict).count();
-    let (differ, failed) = (count(Verdict::Differs), count(Verdict::Failed));
-    page.paragraph(&format!(
-        "{} figures, {} metrics, {differ} differ, {failed} failed.",
-        reproductions.len(),
-        metrics.len()
-    ));
     if reproductions.iter().any(counts) {
         page.paragraph(
             "On real processes, ours goes by their CPU clocks: what the scheduler gave them. \
@@ -32,51 +25,70 @@ pub fn page(reproductions: &[Reproduction]) -> String {
              makes differs by a per cent or two from one process to the next.",
         );
     }
-    let chapters: Vec<(String, String)> = reproductions
-        .iter()
-        .map(|reproduction| (anchor(reproduction), heading(reproduction)))
-        .collect();
-    page.contents(&chapters);
-    for (reproduction, (anchor, heading)) in reproductions.iter().zip(&chapters) {
-        page.chapter(anchor, heading);
-        reproduction
-            .notes
-            .iter()
-            .for_each(|note| page.paragraph(note));
-        page.drawings(
-            reproduction
-                .drawings
-                .iter()
-                .map(|drawing| drawing.svg.as_str()),
-        );
-        add_metrics(&mut page, reproduction);
-        add_beyond(&mut page, reproduction);
+    let papers = papers(reproductions);
+    page.contents(&chapters(&papers));
+    for paper in &papers {
+        page.chapter(&paper_anchor(paper), &paper_heading(paper));
+        page.paragraph(&format!("{}.", paper.summary()));
+        for reproduction in paper.figures {
+            add_figure(&mut page, reproduction);
+        }
     }
     page.finish()
 }
 
+/// Anchors and headings of papers and figures, in order.
+fn chapters(papers: &[Paper<'_>]) -> Vec<(String, String)> {
+    let of_paper = |paper: &Paper<'_>| {
+        let first = (paper_anchor(paper), paper_heading(paper));
+        let figures = paper.figures.iter();
+        let figures = figures.map(|figure| (anchor(figure), heading(figure)));
+        std::iter::once(first).chain(figures).collect::<Vec<_>>()
+    };
+    papers.iter().flat_map(of_paper).collect()
+}
+
+fn add_figure(page: &mut Page, reproduction: &Reproduction) {
+    page.chapter(&anchor(reproduction), &heading(reproduction));
+    for note in &reproduction.notes {
+        page.paragraph(note);
+    }
+    let drawings = reproduction.drawings.iter();
+    page.drawings(drawings.map(|drawing| drawing.svg.as_str()));
+    add_metrics(page, reproduction);
+    add_beyond(page, reproduction);
+}
+
+fn paper_anchor(paper: &Paper<'_>) -> String {
+    place(&format!("paper-{}", paper.paper), paper.engine)
+}
+
+fn paper_heading(paper: &Paper<'_>) -> String {
+    format!("The paper of {}{}", paper.paper, paper.engine.remark())
+}
+
 fn anchor(reproduction: &Reproduction) -> String {
-    match reproduction.engine {
-        Engine::Sim => reproduction.id.clone(),
-        Engine::User => format!("{}-on-processes", reproduction.id),
-        Engine::Kernel => format!("{}-in-the-kernel", reproduction.id),
+    place(&reproduction.id, reproduction.engine)
+}
+
+/// A name that tells engines apart.
+fn place(name: &str, engine: Engine) -> String {
+    match engine {
+        Engine::Sim => name.to_owned(),
+        Engine::User => format!("{name}-on-processes"),
+        Engine::Kernel => format!("{name}-in-the-kernel"),
     }
 }
 
 fn heading(reproduction: &Reproduction) -> String {
-    let on = match reproduction.engine {
-        Engine::Sim => "",
-        Engine::User => " (on real processes)",
-        Engine::Kernel => " (on real processes, by the kernel)",
-    };
-    format!("{}{on}", reproduction.heading())
+    format!("{}{}", reproduction.heading(), reproduction.engine.remark())
 }
 
 fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
     let (counts, spreads) = (counts(reproduction), spreads(reproduction));
     let row = |metric: &Metric| {
         let look = match metric.verdict {
-            Verdict::Ok => Look::Good,
+            Verdict::Reproduced => Look::Good,
             Verdict::Differs => Look::Words,
             Verdict::Failed => Look::Bad,
         };

@@ -9,6 +9,7 @@ use crate::expectation::{Expectation, Metric, Source, Verdict};
 use crate::experiment::Context;
 use crate::figure::Figure;
 use crate::finding::{Drawing, Findings};
+use crate::paper::{Tally, worst};
 
 /// What runs the programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -23,6 +24,15 @@ pub enum Engine {
 }
 
 impl Engine {
+    /// Tells apart what engines ran, in headings; empty for the simulator.
+    pub(crate) fn remark(self) -> &'static str {
+        match self {
+            Engine::Sim => "",
+            Engine::User => " (on real processes)",
+            Engine::Kernel => " (on real processes, by the kernel)",
+        }
+    }
+
     /// The engine, if it is one for processes.
     pub(crate) fn for_processes(self) -> Option<&'static ProcessEngine> {
         match self {
@@ -72,8 +82,8 @@ pub struct Reproduction {
     pub title: String,
     /// What ran the programs.
     pub engine: Engine,
-    /// Whether none failed.
-    pub ok: bool,
+    /// The worst verdict on its numbers.
+    pub verdict: Verdict,
     /// What the paper prints, and what came of it.
     pub metrics: Vec<Metric>,
     /// The same under other policies.
@@ -94,7 +104,7 @@ pub struct Beyond {
     pub policy: PolicyName,
     /// Whether it is only there to compare with.
     pub baseline: bool,
-    /// What came of it; `ok` is no verdict on us.
+    /// What came of it. Its verdicts are none on us.
     pub metrics: Vec<Metric>,
 }
 
@@ -104,13 +114,13 @@ impl Reproduction {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
 
-    /// `23 of 44 hold, 21 differ`. Checks of the paper's own numbers are counted apart.
+    /// `23 of 44 reproduced, 21 differ`. Checks of the paper's own numbers are counted apart.
     pub fn summary(&self) -> String {
         let is_check = |metric: &&Metric| metric.source == Source::Check;
-        let (checks, reproduced): (Vec<_>, Vec<_>) = self.metrics.iter().partition(is_check);
-        let mut text = verdicts(&reproduced);
+        let (checks, numbers): (Vec<_>, Vec<_>) = self.metrics.iter().partition(is_check);
+        let mut text = Tally::of(numbers).words();
         if !checks.is_empty() {
-            let checked = verdicts(&checks);
+            let checked = Tally::of(checks).words();
             text.push_str(&format!("; of the paper's own sums, {checked}"));
         }
         text
@@ -130,19 +140,6 @@ impl Reproduction {
         }
         reasons
     }
-}
-
-/// How many numbers there are of each verdict.
-fn verdicts(metrics: &[&Metric]) -> String {
-    let count = |verdict| metrics.iter().filter(|m| m.verdict == verdict).count();
-    let mut text = format!("{} of {} hold", count(Verdict::Ok), metrics.len());
-    for (verdict, words) in [(Verdict::Differs, "differ"), (Verdict::Failed, "FAILED")] {
-        match count(verdict) {
-            0 => {}
-            found => text.push_str(&format!(", {found} {words}")),
-        }
-    }
-    text
 }
 
 /// Runs a figure.
@@ -200,7 +197,7 @@ pub fn reproduce(
         figure: reproduces.figure.clone(),
         title: figure.scenario.title.clone(),
         engine: settings.engine,
-        ok: !metrics.is_empty() && metrics.iter().all(|m| m.verdict != Verdict::Failed),
+        verdict: worst(metrics.iter().map(|metric| metric.verdict)),
         metrics,
         beyond,
         notes: reproduces.notes.clone(),

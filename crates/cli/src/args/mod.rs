@@ -219,7 +219,8 @@ pub enum Command {
     /// columns show the same experiment under other policies, without a verdict; EEVDF is the
     /// baseline among them.
     ///
-    /// Exit codes: 0 all figures reproduced; 1 a figure failed or could not run; 2 wrong usage.
+    /// Exit codes: 0 every number reproduced; 3 some differ, each with its reason, and none failed; 1 a
+    /// number failed, or a figure could not run; 2 wrong usage.
     Reproduce(reproduce::ReproduceArgs),
     /// Record the decisions of the scheduler in the kernel
     ///

@@ -1,0 +1,129 @@
+//! Reproductions by paper: how many of its headlines, and of all its numbers, come out.
+
+use serde::Serialize;
+
+use crate::expectation::{Metric, Source, Verdict};
+use crate::reproduction::{Engine, Reproduction};
+
+/// Number of metrics by verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tally {
+    /// Those that are the paper's.
+    pub reproduced: usize,
+    /// Those that are not, with a reason.
+    pub differ: usize,
+    /// Those that are not, without one.
+    pub failed: usize,
+}
+
+impl Tally {
+    /// Counts metrics.
+    pub fn of<'a>(metrics: impl IntoIterator<Item = &'a Metric>) -> Tally {
+        let mut tally = Tally::default();
+        for metric in metrics {
+            match metric.verdict {
+                Verdict::Reproduced => tally.reproduced += 1,
+                Verdict::Differs => tally.differ += 1,
+                Verdict::Failed => tally.failed += 1,
+            }
+        }
+        tally
+    }
+
+    /// All of them.
+    pub fn total(self) -> usize {
+        self.reproduced + self.differ + self.failed
+    }
+
+    /// `7 of 35 reproduced, 28 differ`.
+    pub fn words(self) -> String {
+        let mut text = format!("{} of {} reproduced", self.reproduced, self.total());
+        for (count, words) in [(self.differ, "differ"), (self.failed, "FAILED")] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {words}"));
+            }
+        }
+        text
+    }
+}
+
+/// The worst of some verdicts. Without any, nothing was measured, which is a failure.
+pub(crate) fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    verdicts.into_iter().max().unwrap_or(Verdict::Failed)
+}
+
+/// The figures of a paper that one engine ran.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Paper<'a> {
+    /// Its year.
+    pub paper: u32,
+    /// The engine.
+    pub engine: Engine,
+    /// The worst verdict on its figures.
+    pub verdict: Verdict,
+    /// What the paper's conclusions rest on.
+    pub headlines: Tally,
+    /// All its numbers but the checks of its own sums.
+    pub numbers: Tally,
+    /// The figures.
+    pub figures: &'a [Reproduction],
+}
+
+impl Paper<'_> {
+    /// `2001: of the headlines, 7 of 35 reproduced, 28 differ`, and the same of all numbers.
+    pub fn summary(&self) -> String {
+        let headlines = match self.headlines.total() {
+            0 => "no headlines among these figures".to_owned(),
+            _ => format!("of the headlines, {}", self.headlines.words()),
+        };
+        let numbers = self.numbers.words();
+        let on = self.engine.remark();
+        format!("{}{on}: {headlines}; of all numbers, {numbers}", self.paper)
+    }
+}
+
+/// Reproductions by paper and engine. Figures of one paper must stand together.
+pub fn papers(reproductions: &[Reproduction]) -> Vec<Paper<'_>> {
+    let same = |one: &Reproduction, next: &Reproduction| {
+        (one.paper, one.engine) == (next.paper, next.engine)
+    };
+    let papers = reproductions.chunk_by(same).map(|figures| {
+        let metrics = || figures.iter().flat_map(|figure| &figure.metrics);
+        let is_number = |metric: &&Metric| metric.source != Source::Check;
+        Paper {
+            paper: figures[0].paper,
+            engine: figures[0].engine,
+            verdict: worst(figures.iter().map(|figure| figure.verdict)),
+            headlines: Tally::of(metrics().filter(|metric| metric.headline)),
+            numbers: Tally::of(metrics().filter(is_number)),
+            figures,
+        }
+    });
+    papers.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_never_counted_as_reproduced() {
+        let tally = Tally {
+            reproduced: 7,
+            differ: 27,
+            failed: 1,
+        };
+        assert_eq!(tally.words(), "7 of 35 reproduced, 27 differ, 1 FAILED");
+    }
+
+    #[test]
+    fn the_worst_verdict_decides() {
+        use Verdict::{Differs, Failed, Reproduced};
+        assert_eq!(worst([Reproduced, Reproduced]), Reproduced);
+        assert_eq!(worst([Reproduced, Differs]), Differs);
+        assert_eq!(worst([Failed, Differs]), Failed);
+        assert_eq!(worst([]), Failed, "nothing was measured");
+    }
+}
