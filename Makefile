@@ -5,6 +5,8 @@
 #                 SCHED_DEADLINE, in a minute
 #   make test     the tests that CI runs: 12 minutes on two CPUs
 #   make test-all all tests: both kernels, every number of CPUs, all figures
+#   make test-seeds whether verdicts on the papers' figures depend on the seed: a
+#                 quarter of an hour, for each night
 #   make vm-test  all tests of the scheduler inside Linux, in virtual machines
 #   make vm-demo  see a scheduler inside Linux, in a virtual machine
 #   make bench    all benches, beside their peers and the papers' figures
@@ -27,7 +29,7 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run run-slots test test-all vm-test vm-demo bench figures build install uninstall clean need-cargo
+.PHONY: run run-slots test test-all test-seeds vm-test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
@@ -45,6 +47,9 @@ test: need-cargo
 
 test-all: need-cargo
 	scripts/test all
+
+test-seeds: need-cargo
+	scripts/test seeds
 
 vm-test: need-cargo
 	scripts/test machines

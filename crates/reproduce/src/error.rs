@@ -32,6 +32,10 @@ pub enum ReproduceError {
     Run { id: String, error: RunError },
     #[error("{0} is an experiment for the simulator alone: leave it out, or use --engine sim")]
     NotOnProcesses(String),
+    #[error(
+        "{0} compares programs with the plain kernel: leave it out, or use --engine user or kernel"
+    )]
+    NotBySimulation(String),
     #[error(transparent)]
     Stage(#[from] StageError),
     #[error("cannot {doing}: {error}")]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Measured;
+use crate::statistics::Sample;
 
 /// Where a paper's number is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,7 +32,27 @@ pub enum Source {
     Check,
 }
 
+/// What a number says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Whether we reproduce the paper.
+    Number,
+    /// Whether the paper is right about its own numbers.
+    Check,
+    /// What we claim past the paper.
+    Beyond,
+}
+
 impl Source {
+    /// What a number from here says.
+    pub fn kind(self) -> Kind {
+        match self {
+            Source::Check => Kind::Check,
+            Source::Beyond => Kind::Beyond,
+            _ => Kind::Number,
+        }
+    }
+
     /// As scenario files write it.
     pub fn words(self) -> &'static str {
         match self {
@@ -93,6 +114,14 @@ pub enum Rule {
     AtMost,
     /// No smaller, but for the tolerance.
     AtLeast,
+    /// Equal in the mean: the paper's number is a law without chance of its own, and lies in the
+    /// interval of 99.9 % around the mean of ours, of at least ten runs. At 95 % one in twenty
+    /// laws would fail.
+    Law,
+    /// Greater: the interval of ours lies above the paper's number.
+    Above,
+    /// Smaller: the interval of ours lies below the paper's number.
+    Below,
 }
 
 /// A number that a paper gives, as scenario files write it.
@@ -116,6 +145,9 @@ pub struct Expectation {
     /// Whether it is measured only in full.
     #[serde(default)]
     pub in_full: bool,
+    /// Whether only real processes can show it.
+    #[serde(default)]
+    pub on_processes: bool,
     /// Whether the paper's conclusions rest on it.
     #[serde(default)]
     pub headline: bool,
@@ -133,9 +165,12 @@ pub struct Metric {
     pub paper: f64,
     /// Ours; on processes by their CPU clocks.
     pub measured: f64,
-    /// Standard deviation of ours over several runs, where there were some.
+    /// Of ours over several runs, where there were some.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spread: Option<f64>,
+    pub sample: Option<Sample>,
+    /// The interval that holds the mean of ours in 95 % of cases, where there were runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
     /// The same by what the processes counted, where they did. No verdict goes
     /// by it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,32 +192,55 @@ pub struct Metric {
     /// Why it differs, where that is the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
-    /// Whether `measured` depends on how fast this machine is at this moment,
-    /// so that it differs from run to run.
-    #[serde(skip)]
-    pub is_timed: bool,
 }
+
+/// Fewer runs say too little of how far their mean may be off.
+const LEAST_RUNS: usize = 10;
 
 /// Half of the last digit of a number that is written with four of them.
 const FOUR_DIGITS: f64 = 0.00005;
 
+/// Which seeds the runs had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seeds {
+    /// That of the scenario file, for which it states differences to the digit.
+    OfTheFile,
+    /// Others.
+    Others,
+}
+
 impl Expectation {
-    pub fn judge(&self, measured: &Measured) -> Metric {
+    /// Whether a number keeps to the rule. The tolerance is the paper's own spread. The margin
+    /// is that of the mean of ours. It counts only where the paper's number has no spread: at a
+    /// law, for us; at an order, against us.
+    fn is_reproduced_by(&self, measured: &Measured) -> bool {
         let distance = measured.value - self.paper;
-        let is_number = measured.value.is_finite();
         // Sums of decimal fractions must not decide at the very edge.
         let tolerance = self.tolerance + 1e-9 * self.paper.abs().max(1.0);
+        let margin = measured.sample.map_or(0.0, Sample::margin);
+        let of_law = measured.sample.filter(|sample| sample.runs >= LEAST_RUNS);
         let keeps_to_rule = match self.rule {
             Rule::Within => distance.abs() <= tolerance,
             Rule::AtMost => distance <= tolerance,
             Rule::AtLeast => distance >= -tolerance,
+            Rule::Law => distance.abs() <= tolerance + of_law.map_or(0.0, Sample::wide_margin),
+            Rule::Above => distance - margin > tolerance,
+            Rule::Below => distance + margin < -tolerance,
         };
-        let ok = keeps_to_rule && is_number;
-        let known = self
-            .differs
-            .as_ref()
-            .filter(|known| !ok && (measured.value - known.ours).abs() <= FOUR_DIGITS);
-        let verdict = match (ok, known) {
+        keeps_to_rule && measured.value.is_finite()
+    }
+
+    /// The verdict on a number. `seeds` says whether the runs had the scenario file's own seed:
+    /// then a difference is known by its digits, else by its reason alone.
+    pub fn judge(&self, measured: &Measured, seeds: Seeds) -> Metric {
+        let reproduced = self.is_reproduced_by(measured);
+        let is_known = |known: &&Differs| match seeds {
+            Seeds::OfTheFile => (measured.value - known.ours).abs() <= FOUR_DIGITS,
+            Seeds::Others => measured.value.is_finite(),
+        };
+        let known = self.differs.as_ref();
+        let known = known.filter(|known| !reproduced && is_known(known));
+        let verdict = match (reproduced, known) {
             (true, _) => Verdict::Reproduced,
             (false, Some(_)) => Verdict::Differs,
             (false, None) => Verdict::Failed,
@@ -191,7 +249,13 @@ impl Expectation {
             metric: self.metric.clone(),
             paper: self.paper,
             measured: measured.value,
-            spread: measured.spread,
+            sample: measured.sample,
+            interval: measured.sample.map(|sample| {
+                [
+                    measured.value - sample.margin(),
+                    measured.value + sample.margin(),
+                ]
+            }),
             counted: measured.counted,
             unit: measured.unit,
             tolerance: self.tolerance,
@@ -201,7 +265,6 @@ impl Expectation {
             source: self.source,
             why: self.why.clone(),
             differs: known.map(|known| known.because.clone()),
-            is_timed: measured.is_timed,
         }
     }
 }
@@ -219,6 +282,7 @@ mod tests {
             source: Source::Printed,
             why: "here".into(),
             in_full: false,
+            on_processes: false,
             headline: false,
             differs: None,
         }
@@ -239,7 +303,7 @@ mod tests {
             (3.0001, Verdict::Failed),
             (f64::NAN, Verdict::Failed),
         ] {
-            let metric = expectation.judge(&Measured::new("ratio", value, ""));
+            let metric = expectation.judge(&Measured::new("ratio", value, ""), Seeds::OfTheFile);
             assert_eq!(metric.verdict, verdict, "{value}");
             assert_eq!(
                 metric.differs.is_some(),
@@ -252,7 +316,8 @@ mod tests {
     #[test]
     fn verdicts_at_the_tolerance_and_past_it() {
         let ok = |rule, value| {
-            let metric = expectation(rule).judge(&Measured::new("ratio", value, ""));
+            let metric =
+                expectation(rule).judge(&Measured::new("ratio", value, ""), Seeds::OfTheFile);
             metric.verdict == Verdict::Reproduced
         };
         for (value, within, at_most, at_least) in [
@@ -268,5 +333,63 @@ mod tests {
             assert_eq!(ok(Rule::AtMost, value), at_most, "{value}");
             assert_eq!(ok(Rule::AtLeast, value), at_least, "{value}");
         }
+    }
+
+    /// The mean of some runs.
+    fn sampled(value: f64, error: f64, runs: usize) -> Measured {
+        Measured {
+            sample: Some(Sample {
+                runs,
+                deviation: error * (runs as f64).sqrt(),
+                error,
+            }),
+            ..Measured::new("ratio", value, "")
+        }
+    }
+
+    fn reproduced(rule: Rule, tolerance: f64, measured: &Measured) -> bool {
+        let expectation = Expectation {
+            tolerance,
+            ..expectation(rule)
+        };
+        expectation.judge(measured, Seeds::OfTheFile).verdict == Verdict::Reproduced
+    }
+
+    /// The interval of ten runs is 4.78 standard errors wide to either side.
+    #[test]
+    fn a_law_lies_in_the_interval_of_ours() {
+        assert!(reproduced(Rule::Law, 0.0, &sampled(2.46, 0.1, 10)));
+        assert!(!reproduced(Rule::Law, 0.0, &sampled(2.5, 0.1, 10)));
+        let few = sampled(2.1, 0.1, 9);
+        assert!(
+            !reproduced(Rule::Law, 0.0, &few),
+            "nine runs say too little"
+        );
+    }
+
+    /// An order needs an interval that excludes equality, and few runs have a wide one.
+    #[test]
+    fn an_order_excludes_equality() {
+        assert!(reproduced(Rule::Above, 0.0, &sampled(2.25, 0.1, 10)));
+        assert!(!reproduced(Rule::Above, 0.0, &sampled(2.25, 0.1, 2)));
+        assert!(!reproduced(Rule::Above, 0.0, &sampled(2.2, 0.1, 10)));
+        assert!(reproduced(Rule::Below, 0.0, &sampled(1.75, 0.1, 10)));
+        assert!(!reproduced(Rule::Below, 0.0, &sampled(1.8, 0.1, 10)));
+        assert!(!reproduced(
+            Rule::Above,
+            0.0,
+            &Measured::new("ratio", 2.0, "")
+        ));
+        assert!(reproduced(
+            Rule::Above,
+            0.0,
+            &Measured::new("ratio", 2.01, "")
+        ));
+    }
+
+    /// Few runs of ours, with a wide interval, do not stretch the paper's tolerance.
+    #[test]
+    fn our_margin_does_not_widen_the_papers_spread() {
+        assert!(!reproduced(Rule::Within, 0.1, &sampled(2.2, 1.0, 2)));
     }
 }

@@ -78,6 +78,7 @@ impl ExpectationTable {
                 source: self.source,
                 why: self.why.clone(),
                 in_full: self.in_full,
+                on_processes: false,
                 headline: self.headline,
                 differs: None,
             }));

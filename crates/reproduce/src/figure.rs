@@ -2,7 +2,7 @@
 
 use prorata_scenario::Scenario;
 use prorata_scenario::file::Time;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ReproduceError;
 use crate::expectation::Expectation;
@@ -29,6 +29,9 @@ pub(crate) struct Reproduces {
     pub figure: String,
     /// What the figure shows, in a sentence or two; why ours differs, where it does.
     pub notes: Vec<String>,
+    /// How the numbers came about that the paper does not print.
+    #[serde(default)]
+    pub parameters: Vec<Parameter>,
     pub experiment: Experiment,
     /// Expectations in rows and columns.
     #[serde(default)]
@@ -41,6 +44,41 @@ pub(crate) struct Reproduces {
     pub differences: Vec<Difference>,
     #[serde(default)]
     pub processes: Option<OnProcesses>,
+}
+
+/// A number that the experiment needs and the paper does not print.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Parameter {
+    /// What it is, with its value.
+    pub what: String,
+    /// How it came about.
+    pub origin: Origin,
+    /// By what; of a fitted one, with which results in sight.
+    pub how: String,
+}
+
+/// How a parameter came about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Worked out from numbers that the paper prints elsewhere and the figure does not test.
+    WorkedOut,
+    /// Chosen before any comparison with the paper's results.
+    ChosenBefore,
+    /// Chosen with results of the same figure in sight. These results then test nothing else.
+    Fitted,
+}
+
+impl Origin {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Origin::WorkedOut => "worked out",
+            Origin::ChosenBefore => "chosen before comparing",
+            Origin::Fitted => "fitted",
+        }
+    }
 }
 
 /// How a figure is run on real processes.
@@ -100,9 +138,24 @@ impl Figure {
         self.reproduces.paper
     }
 
+    /// The same, with other chances.
+    pub(crate) fn with_seed(&self, seed: u32) -> Figure {
+        let mut figure = self.clone();
+        figure.scenario.seed = seed;
+        figure
+    }
+
     /// Whether it can be run on real processes.
     pub fn on_processes(&self) -> bool {
         self.reproduces.processes.is_some()
+    }
+
+    /// Whether a simulation shows something that the paper prints.
+    pub fn by_simulation(&self) -> bool {
+        let Reproduces {
+            tables, printed, ..
+        } = &self.reproduces;
+        !tables.is_empty() || printed.iter().any(|expectation| !expectation.on_processes)
     }
 
     /// Whether more is measured of it in full, whatever runs it.

@@ -2,7 +2,7 @@
 
 use prorata_report::chart::Chart;
 
-use crate::statistics::{deviation, mean};
+use crate::statistics::{Sample, mean, ratio};
 
 /// A number that was measured.
 #[derive(Clone, PartialEq, Debug)]
@@ -11,34 +11,31 @@ pub struct Measured {
     pub metric: String,
     /// How much.
     pub value: f64,
-    /// Standard deviation over several runs, of which `value` is the mean.
-    pub spread: Option<f64>,
+    /// The runs of which `value` is the mean, if there are several.
+    pub sample: Option<Sample>,
     /// The same by what programs count themselves, where they do.
     pub counted: Option<f64>,
     /// Of both.
     pub unit: &'static str,
-    /// Whether the clock of this machine comes into it.
-    pub is_timed: bool,
 }
 
 impl Measured {
-    /// A number in which no clock but the experiment's own comes into play.
+    /// A number of one run.
     pub fn new(metric: impl Into<String>, value: f64, unit: &'static str) -> Measured {
         Measured {
             metric: metric.into(),
             value,
-            spread: None,
+            sample: None,
             counted: None,
             unit,
-            is_timed: false,
         }
     }
 
-    /// A number taken by a real clock.
-    pub fn timed(metric: impl Into<String>, value: f64, unit: &'static str) -> Measured {
+    /// The mean of one number for each run.
+    pub fn of_runs(metric: impl Into<String>, values: &[f64], unit: &'static str) -> Measured {
         Measured {
-            is_timed: true,
-            ..Measured::new(metric, value, unit)
+            sample: Sample::of(values),
+            ..Measured::new(metric, mean(values), unit)
         }
     }
 }
@@ -50,6 +47,27 @@ pub struct Drawing {
     pub panel: String,
     /// A whole SVG document.
     pub svg: String,
+}
+
+/// What each run has above and below the line of a ratio.
+#[derive(Clone, Default, Debug)]
+pub struct Pairs {
+    above: Vec<f64>,
+    below: Vec<f64>,
+}
+
+impl Pairs {
+    pub fn push(&mut self, (above, below): (f64, f64)) {
+        self.above.push(above);
+        self.below.push(below);
+    }
+}
+
+impl FromIterator<(f64, f64)> for Pairs {
+    fn from_iter<I: IntoIterator<Item = (f64, f64)>>(pairs: I) -> Pairs {
+        let (above, below) = pairs.into_iter().unzip();
+        Pairs { above, below }
+    }
 }
 
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -79,7 +97,23 @@ impl Findings {
     ) {
         self.measured.push(Measured {
             counted: (!counted.is_empty()).then(|| mean(counted)),
-            ..Measured::new(metric, mean(values), unit)
+            ..Measured::of_runs(metric, values, unit)
+        });
+    }
+
+    /// The mean of one number for each run.
+    pub fn add_runs(&mut self, metric: impl Into<String>, values: &[f64], unit: &'static str) {
+        self.measured.push(Measured::of_runs(metric, values, unit));
+    }
+
+    /// The ratio of two sums over runs; of what programs count there may be none.
+    pub fn add_ratio(&mut self, metric: impl Into<String>, received: &Pairs, counted: &Pairs) {
+        let (value, sample) = ratio(&received.above, &received.below);
+        let has_counted = !counted.above.is_empty();
+        self.measured.push(Measured {
+            sample,
+            counted: has_counted.then(|| ratio(&counted.above, &counted.below).0),
+            ..Measured::new(metric, value, ": 1")
         });
     }
 
@@ -96,10 +130,36 @@ impl Findings {
             let found = others.iter().map(|run| run.value(&measured.metric));
             let values: Vec<f64> = std::iter::once(measured.value).chain(found).collect();
             measured.value = mean(&values);
-            // None of a quotient by what did not happen in some run.
-            measured.spread = Some(deviation(&values)).filter(|spread| spread.is_finite());
+            measured.sample = Sample::of(&values);
         }
         first
+    }
+
+    /// Means of several runs, and what `derive` computes from them. The error of a derived
+    /// number is that of the jackknife: how it changes if each run in turn is left out.
+    pub fn derived(runs: Vec<Findings>, derive: impl Fn(&mut Findings)) -> Findings {
+        let without: Vec<Findings> = match runs.len() {
+            0 | 1 => Vec::new(),
+            count => (0..count)
+                .map(|left_out| {
+                    let mut others = runs.clone();
+                    others.remove(left_out);
+                    let mut findings = Findings::of_runs(others);
+                    derive(&mut findings);
+                    findings
+                })
+                .collect(),
+        };
+        let mut findings = Findings::of_runs(runs);
+        let averaged = findings.measured.len();
+        derive(&mut findings);
+        for measured in &mut findings.measured[averaged..] {
+            let values = without
+                .iter()
+                .map(|findings| findings.value(&measured.metric));
+            measured.sample = Sample::of_jackknife(&values.collect::<Vec<_>>());
+        }
+        findings
     }
 
     pub fn draw(&mut self, panel: &str, chart: &Chart) {
@@ -116,6 +176,22 @@ impl Findings {
 mod tests {
     use super::*;
 
+    /// For a mean, the jackknife is the usual standard error.
+    #[test]
+    fn derived_numbers_have_the_errors_of_the_jackknife() {
+        let runs = [1.0, 2.0, 4.0, 9.0].map(|value| run(&[("hold", value)]));
+        let derive = |findings: &mut Findings| {
+            let twice = 2.0 * findings.value("hold");
+            findings.add("twice", twice, "");
+        };
+        let findings = Findings::derived(runs.to_vec(), derive);
+        let error = |place: usize| findings.measured[place].sample.expect("four runs").error;
+        assert_eq!(findings.value("twice"), 8.0);
+        assert!((error(1) - 2.0 * error(0)).abs() < 1e-12);
+        let alone = Findings::derived(vec![run(&[("hold", 1.0)])], derive);
+        assert_eq!(alone.measured[1].sample, None, "one run has no error");
+    }
+
     fn run(numbers: &[(&str, f64)]) -> Findings {
         let mut findings = Findings::default();
         for (metric, value) in numbers {
@@ -131,10 +207,10 @@ mod tests {
         let all = Findings::of_runs(vec![one.clone(), other]);
         let found = |metric: &str| {
             let found = all.measured.iter().find(|found| found.metric == metric);
-            found.map(|found| (found.value, found.spread))
+            found.map(|found| (found.value, found.sample.map(|sample| sample.deviation)))
         };
-        assert_eq!(found("hold"), Some((2.0, Some(1.0))));
-        assert_eq!(found("hold over wait"), Some((6.0, Some(2.0))));
+        assert_eq!(found("hold"), Some((2.0, Some(2.0f64.sqrt()))));
+        assert_eq!(found("hold over wait"), Some((6.0, Some(8.0f64.sqrt()))));
         assert_eq!(found("more"), None);
         assert_eq!(Findings::of_runs(vec![one.clone()]), one);
         let all = Findings::of_runs(vec![one, run(&[("hold", 3.0)])]);

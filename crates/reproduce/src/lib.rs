@@ -31,11 +31,12 @@ pub mod workload;
 
 pub use catalogue::{find, ids};
 pub use error::ReproduceError;
-pub use expectation::{Metric, Rule, Source, Verdict};
-pub use figure::{Figure, schema};
+pub use expectation::{Kind, Metric, Rule, Source, Verdict};
+pub use figure::{Figure, Origin, Parameter, schema};
 pub use finding::{Drawing, Measured};
 pub use page::page;
 pub use paper::{Paper, Tally, papers};
 pub use processes::worker::worker_entry;
 pub use reproduction::{Beyond, Engine, Reproduction, Settings, Watch, reproduce};
+pub use statistics::Sample;
 pub use table::{beyond_table, table};

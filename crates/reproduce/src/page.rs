@@ -6,7 +6,7 @@ use crate::expectation::{Metric, Verdict};
 use crate::experiment::policy_title;
 use crate::paper::{Paper, papers};
 use crate::reproduction::{Engine, Reproduction};
-use crate::table::{beyond_rows, counted, counts, number, spread, spreads, tolerance};
+use crate::table::{beyond_rows, counted, counts, margin, number, spreads, tolerance};
 
 /// The page, as HTML.
 pub fn page(reproductions: &[Reproduction]) -> String {
@@ -53,6 +53,13 @@ fn add_figure(page: &mut Page, reproduction: &Reproduction) {
     for note in &reproduction.notes {
         page.paragraph(note);
     }
+    for parameter in &reproduction.parameters {
+        let origin = parameter.origin.words();
+        page.paragraph(&format!(
+            "Parameter, {origin}: {}; {}.",
+            parameter.what, parameter.how
+        ));
+    }
     let drawings = reproduction.drawings.iter();
     page.drawings(drawings.map(|drawing| drawing.svg.as_str()));
     add_metrics(page, reproduction);
@@ -97,7 +104,7 @@ fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
             (Look::Number, number(metric.paper)),
             (Look::Number, number(metric.measured)),
         ];
-        row.extend(spreads.then(|| (Look::Number, spread(metric))));
+        row.extend(spreads.then(|| (Look::Number, margin(metric))));
         row.extend(counts.then(|| (Look::Number, counted(metric))));
         row.extend([
             (Look::Words, metric.unit.to_owned()),
@@ -110,7 +117,7 @@ fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
     };
     let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();
     let mut headings = vec!["Metric", "Paper", "Ours"];
-    headings.extend(spreads.then_some("Spread"));
+    headings.extend(spreads.then_some("± 95 %"));
     headings.extend(counts.then_some("Counted"));
     headings.extend(["Unit", "Tolerance", "Verdict", "Source", "Why"]);
     page.table(&headings, &rows);

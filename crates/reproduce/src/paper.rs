@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::expectation::{Metric, Source, Verdict};
+use crate::expectation::{Kind, Metric, Verdict};
 use crate::reproduction::{Engine, Reproduction};
 
 /// Number of metrics by verdict.
@@ -65,7 +65,7 @@ pub struct Paper<'a> {
     pub verdict: Verdict,
     /// What the paper's conclusions rest on.
     pub headlines: Tally,
-    /// All its numbers but the checks of its own sums.
+    /// All its numbers; neither the checks of its own sums nor what we claim past it.
     pub numbers: Tally,
     /// The figures.
     pub figures: &'a [Reproduction],
@@ -91,7 +91,7 @@ pub fn papers(reproductions: &[Reproduction]) -> Vec<Paper<'_>> {
     };
     let papers = reproductions.chunk_by(same).map(|figures| {
         let metrics = || figures.iter().flat_map(|figure| &figure.metrics);
-        let is_number = |metric: &&Metric| metric.source != Source::Check;
+        let is_number = |metric: &&Metric| metric.source.kind() == Kind::Number;
         Paper {
             paper: figures[0].paper,
             engine: figures[0].engine,

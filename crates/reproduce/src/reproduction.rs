@@ -5,9 +5,9 @@ use prorata_stage::{KERNEL, ProcessEngine, USER};
 use serde::Serialize;
 
 use crate::error::ReproduceError;
-use crate::expectation::{Expectation, Metric, Source, Verdict};
+use crate::expectation::{Expectation, Kind, Metric, Seeds, Verdict};
 use crate::experiment::Context;
-use crate::figure::Figure;
+use crate::figure::{Figure, Parameter};
 use crate::finding::{Drawing, Findings};
 use crate::paper::{Tally, worst};
 
@@ -51,6 +51,10 @@ pub struct Settings {
     /// On processes as long as in the paper; by simulation also what takes
     /// minutes.
     pub full: bool,
+    /// Of the first run, instead of the scenario file's.
+    pub seed: Option<u32>,
+    /// Whether the experiment is repeated under policies that the paper lacks.
+    pub beyond: bool,
 }
 
 /// A watcher of a reproduction.
@@ -88,6 +92,8 @@ pub struct Reproduction {
     pub metrics: Vec<Metric>,
     /// The same under other policies.
     pub beyond: Vec<Beyond>,
+    /// How the numbers came about that the paper does not print.
+    pub parameters: Vec<Parameter>,
     /// Remarks.
     pub notes: Vec<String>,
     /// The figure as the paper draws it.
@@ -114,16 +120,20 @@ impl Reproduction {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
 
-    /// `23 of 44 reproduced, 21 differ`. Checks of the paper's own numbers are counted apart.
+    /// `23 of 44 reproduced, 21 differ`. Checks of the paper's own numbers, and claims of ours
+    /// past the paper, are counted apart.
     pub fn summary(&self) -> String {
-        let is_check = |metric: &&Metric| metric.source == Source::Check;
-        let (checks, numbers): (Vec<_>, Vec<_>) = self.metrics.iter().partition(is_check);
-        let mut text = Tally::of(numbers).words();
-        if !checks.is_empty() {
-            let checked = Tally::of(checks).words();
-            text.push_str(&format!("; of the paper's own sums, {checked}"));
-        }
-        text
+        let kinds = [
+            (Kind::Number, ""),
+            (Kind::Check, "of the paper's own sums, "),
+            (Kind::Beyond, "past the paper, "),
+        ];
+        let parts = kinds.into_iter().filter_map(|(kind, what)| {
+            let of_kind = self.metrics.iter().filter(|m| m.source.kind() == kind);
+            let tally = Tally::of(of_kind);
+            (tally.total() > 0).then(|| format!("{what}{}", tally.words()))
+        });
+        parts.collect::<Vec<_>>().join("; ")
     }
 
     /// Why numbers differ: each reason once, with the metrics that it is of.
@@ -155,8 +165,22 @@ pub fn reproduce(
     if settings.engine != Engine::Sim && !figure.on_processes() {
         return Err(ReproduceError::NotOnProcesses(figure.id.clone()));
     }
+    if settings.engine == Engine::Sim && !figure.by_simulation() {
+        return Err(ReproduceError::NotBySimulation(figure.id.clone()));
+    }
+    let seeded;
+    let (figure, seeds) = match settings.seed {
+        Some(seed) if seed != figure.scenario.seed => {
+            seeded = figure.with_seed(seed);
+            (&seeded, Seeds::Others)
+        }
+        _ => (figure, Seeds::OfTheFile),
+    };
     let mut expectations = figure.expectations()?;
-    expectations.retain(|expectation| settings.full || !expectation.in_full);
+    expectations.retain(|expectation| {
+        let is_measured = settings.engine != Engine::Sim || !expectation.on_processes;
+        is_measured && (settings.full || !expectation.in_full)
+    });
     let mut context = Context {
         figure,
         expectations: &expectations,
@@ -168,7 +192,7 @@ pub fn reproduce(
     };
     let experiment = &figure.reproduces.experiment;
     let findings = experiment.run(&mut context)?;
-    let metrics = judge(&expectations, &findings);
+    let metrics = judge(&expectations, &findings, seeds);
     if settings.engine == Engine::Sim
         && let Some(expectation) = expectations.iter().find(|expectation| {
             !metrics
@@ -179,14 +203,14 @@ pub fn reproduce(
         return Err(unmeasured(figure, &expectation.metric, &findings));
     }
     let mut beyond = Vec::new();
-    if settings.engine == Engine::Sim {
+    if settings.engine == Engine::Sim && settings.beyond {
         for policy in experiment.others(&figure.scenario, figure.reproduces.paper) {
             context.policy = Some(policy);
             let findings = experiment.run(&mut context)?;
             beyond.push(Beyond {
                 policy,
                 baseline: policy.is_baseline(),
-                metrics: judge(&expectations, &findings),
+                metrics: judge(&expectations, &findings, seeds),
             });
         }
     }
@@ -200,17 +224,18 @@ pub fn reproduce(
         verdict: worst(metrics.iter().map(|metric| metric.verdict)),
         metrics,
         beyond,
+        parameters: reproduces.parameters.clone(),
         notes: reproduces.notes.clone(),
         drawings: findings.drawings,
     })
 }
 
 /// The expectations on what was measured, in the file's order.
-fn judge(expectations: &[Expectation], findings: &Findings) -> Vec<Metric> {
+fn judge(expectations: &[Expectation], findings: &Findings, seeds: Seeds) -> Vec<Metric> {
     let metrics = expectations.iter().filter_map(|expectation| {
         let mut measured = findings.measured.iter();
         let measured = measured.find(|measured| measured.metric == expectation.metric)?;
-        Some(expectation.judge(measured))
+        Some(expectation.judge(measured, seeds))
     });
     metrics.collect()
 }

@@ -14,7 +14,7 @@ pub fn table(reproduction: &Reproduction) -> Table {
         ("PAPER", Side::Right),
         ("OURS", Side::Right),
     ];
-    columns.extend(spreads.then_some(("SPREAD", Side::Right)));
+    columns.extend(spreads.then_some(("± 95 %", Side::Right)));
     columns.extend(counts.then_some(("COUNTED", Side::Right)));
     columns.extend([
         ("UNIT", Side::Left),
@@ -29,7 +29,7 @@ pub fn table(reproduction: &Reproduction) -> Table {
             number(metric.paper),
             number(metric.measured),
         ];
-        row.extend(spreads.then(|| spread(metric)));
+        row.extend(spreads.then(|| margin(metric)));
         row.extend(counts.then(|| counted(metric)));
         row.extend([
             metric.unit.to_owned(),
@@ -45,11 +45,13 @@ pub fn table(reproduction: &Reproduction) -> Table {
 /// Whether something was measured in several runs, each with its own chance.
 pub(crate) fn spreads(reproduction: &Reproduction) -> bool {
     let mut metrics = reproduction.metrics.iter();
-    metrics.any(|metric| metric.spread.is_some())
+    metrics.any(|metric| metric.sample.is_some())
 }
 
-pub(crate) fn spread(metric: &Metric) -> String {
-    metric.spread.map_or("-".to_owned(), number)
+/// How far the mean of ours may be off in 95 % of cases.
+pub(crate) fn margin(metric: &Metric) -> String {
+    let margin = metric.sample.map(|sample| number(sample.margin()));
+    margin.unwrap_or("-".to_owned())
 }
 
 /// Whether processes counted something themselves.
@@ -102,6 +104,9 @@ pub(crate) fn tolerance(metric: &Metric) -> String {
         Rule::AtMost => format!("at most + {}", number(metric.tolerance)),
         Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),
         Rule::AtLeast => format!("at least - {}", number(metric.tolerance)),
+        Rule::Law => "within ours".to_owned(),
+        Rule::Above => "above".to_owned(),
+        Rule::Below => "below".to_owned(),
     }
 }
 

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use prorata_reproduce::{
-    Engine, Metric, ReproduceError, Reproduction, Rule, Settings, Tally, Verdict, find, ids, page,
-    papers, reproduce,
+    Engine, Figure, Kind, Metric, Parameter, ReproduceError, Reproduction, Rule, Settings, Tally,
+    Verdict, find, ids, page, papers, reproduce,
 };
 use sha2::{Digest as _, Sha256};
 
 const SIMULATED: Settings = Settings {
     engine: Engine::Sim,
     full: false,
+    seed: None,
+    beyond: true,
 };
 
 const DOCUMENTATION: &str = "docs/REPRODUCTION.md";
@@ -25,7 +27,8 @@ fn root() -> PathBuf {
 
 /// Simulates all figures of a paper.
 fn simulated(year: &str) -> Vec<Reproduction> {
-    let figures = find(&[year.to_owned()]).unwrap_or_else(|error| panic!("{error}"));
+    let mut figures = find(&[year.to_owned()]).unwrap_or_else(|error| panic!("{error}"));
+    figures.retain(Figure::by_simulation);
     let reproductions = figures.iter().map(|figure| {
         reproduce(figure, SIMULATED, &mut ()).unwrap_or_else(|error| panic!("{error}"))
     });
@@ -69,8 +72,7 @@ fn check_paper(year: &str) -> Vec<Reproduction> {
         assert!(!reproduction.metrics.is_empty(), "{id} expects nothing");
         assert!(!reproduction.drawings.is_empty(), "{id} draws nothing");
         for metric in &reproduction.metrics {
-            let failed = metric.verdict == Verdict::Failed;
-            assert!(metric.is_timed || !failed, "{id}: {metric:?}");
+            assert_ne!(metric.verdict, Verdict::Failed, "{id}: {metric:?}");
             assert!(!metric.why.is_empty(), "{id}: {metric:?}");
         }
         for drawing in &reproduction.drawings {
@@ -211,13 +213,58 @@ fn a_verdict_outside_its_tolerance_fails_the_figure() {
     assert_eq!(failed, 1);
 }
 
+/// Overhead is work lost against the plain kernel, which a simulation does not have.
+#[test]
+fn a_figure_of_programs_alone_is_refused_by_simulation() {
+    let figures = find(&["1994/section-5.6".to_owned()]).expect("it is known");
+    let error = reproduce(&figures[0], SIMULATED, &mut ()).expect_err("it cannot");
+    assert!(
+        matches!(error, ReproduceError::NotBySimulation(_)),
+        "{error}"
+    );
+}
+
+/// Another seed draws other lots, and the digits of a difference do not bind it.
+#[test]
+fn another_seed_changes_chances_and_no_reason() {
+    let figures = find(&["1994/figure-7".to_owned()]).expect("it is known");
+    let run = |seed| {
+        let settings = Settings {
+            seed,
+            beyond: false,
+            ..SIMULATED
+        };
+        reproduce(&figures[0], settings, &mut ()).expect("it runs")
+    };
+    let (own, other) = (run(None), run(Some(99)));
+    assert_eq!(own.metrics, run(Some(figures[0].scenario.seed)).metrics);
+    let differing = |reproduction: &Reproduction| -> Vec<(String, f64)> {
+        let metrics = reproduction.metrics.iter();
+        let differing = metrics.filter(|metric| metric.verdict == Verdict::Differs);
+        differing
+            .map(|metric| (metric.metric.clone(), metric.measured))
+            .collect()
+    };
+    let speed = |reproduction| {
+        let found = differing(reproduction);
+        found
+            .into_iter()
+            .find(|(name, _)| name == "relative speed of B to C")
+    };
+    let (own, other) = (
+        speed(&own).expect("it differs"),
+        speed(&other).expect("too"),
+    );
+    assert_ne!(own.1, other.1);
+}
+
 #[test]
 fn engines_that_cannot_say_so() {
     let figures = find(&["1995/figure-2".to_owned()]).expect("it is known");
     let on = |engine| {
         let settings = Settings {
             engine,
-            full: false,
+            ..SIMULATED
         };
         reproduce(&figures[0], settings, &mut ()).expect_err("it cannot")
     };
@@ -246,7 +293,8 @@ fn list_of(reproductions: &[Reproduction]) -> String {
     }
     text.push_str("| figure | subject | reproduced | differ | failed |\n|---|---|---|---|---|\n");
     for reproduction in reproductions {
-        let tally = Tally::of(&reproduction.metrics);
+        let numbers = reproduction.metrics.iter();
+        let tally = Tally::of(numbers.filter(|metric| metric.source.kind() == Kind::Number));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} |",
@@ -279,13 +327,7 @@ fn compare(name: &str, wanted: impl FnOnce(&str) -> String) {
 /// A digest of what `reproduce --json` prints of a figure. Any other byte shows here, and the
 /// table says which number it is of, unless it is one under another policy.
 fn digest(reproduction: &Reproduction) -> String {
-    let mut reproduction = reproduction.clone();
-    for metric in &mut reproduction.metrics {
-        if metric.is_timed {
-            metric.measured = 0.0;
-        }
-    }
-    let json = serde_json::to_vec_pretty(&reproduction).expect("it can be written");
+    let json = serde_json::to_vec_pretty(reproduction).expect("it can be written");
     let bytes = &Sha256::digest(json)[..8];
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -306,7 +348,10 @@ fn golden_tables(reproductions: &[Reproduction]) -> String {
         for (because, metrics) in reproduction.reasons() {
             let _ = writeln!(text, "- {} differ: {because}.", metrics.len());
         }
-        if !reproduction.reasons().is_empty() {
+        for Parameter { what, origin, how } in &reproduction.parameters {
+            let _ = writeln!(text, "- Parameter, {}: {what}; {how}.", origin.words());
+        }
+        if !reproduction.reasons().is_empty() || !reproduction.parameters.is_empty() {
             text.push('\n');
         }
     }
@@ -314,20 +359,21 @@ fn golden_tables(reproductions: &[Reproduction]) -> String {
 }
 
 fn row(metric: &Metric) -> String {
-    let spread = metric.spread.map(|spread| format!(" ({})", short(spread)));
-    let (ours, verdict) = match metric.is_timed {
-        true => ("by machine".to_owned(), "not asserted"),
-        false => (
-            short(metric.measured) + &spread.unwrap_or_default(),
-            metric.verdict.words(),
-        ),
+    let margin = metric.sample.map(|sample| short(sample.margin()));
+    let ours = match margin {
+        Some(margin) => format!("{} ± {margin}", short(metric.measured)),
+        None => short(metric.measured),
     };
+    let verdict = metric.verdict.words();
     let tolerance = match metric.rule {
         Rule::Within => format!("± {}", short(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", short(metric.tolerance)),
         Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),
         Rule::AtLeast => format!("at least - {}", short(metric.tolerance)),
+        Rule::Law => "within ours".to_owned(),
+        Rule::Above => "above".to_owned(),
+        Rule::Below => "below".to_owned(),
     };
     let source = metric.source.words();
     format!(

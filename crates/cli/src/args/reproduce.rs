@@ -14,6 +14,7 @@ Examples:
   prorata reproduce                           all figures, by simulation
   prorata reproduce 1994/figure-9 1995        one figure, and all of a paper
   prorata reproduce --html figures.html       with the drawings, on one page
+  prorata reproduce 1994 --seed 7             with other lots
   prorata reproduce 2001/pools --full         with machines of up to 1,024 CPUs
   prorata reproduce 1995/figure-14 --engine user
   prorata vm run -- prorata reproduce 1995/figure-14 --engine kernel")]
@@ -27,6 +28,9 @@ pub struct ReproduceArgs {
     /// Run processes as long as the paper does, and simulate machines that take minutes
     #[arg(long)]
     pub full: bool,
+    /// Draw other lots than the scenario file's seed; then a difference needs its reason, not its digits
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u32>,
     /// Write all tables and drawings to one HTML page, which needs no network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,

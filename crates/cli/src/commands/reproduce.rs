@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use prorata_reproduce::{
-    Engine, Figure, ReproduceError, Reproduction, Settings, Verdict, Watch, beyond_table, find,
-    page, papers, reproduce as run, table,
+    Engine, Figure, Parameter, ReproduceError, Reproduction, Settings, Verdict, Watch,
+    beyond_table, find, page, papers, reproduce as run, table,
 };
 
 use crate::args::values::AnyEngine;
@@ -35,6 +35,8 @@ pub fn reproduce(args: &reproduce::ReproduceArgs) -> Result<ExitCode> {
         let settings = Settings {
             engine: *engine,
             full: args.full,
+            seed: args.seed,
+            beyond: true,
         };
         match run(figure, settings, &mut progress) {
             Err(ReproduceError::Interrupted) => return Ok(progress.interrupted()),
@@ -111,8 +113,17 @@ fn runs(args: &reproduce::ReproduceArgs, engines: &[Engine]) -> Result<Vec<(Figu
     let mut runs = Vec::new();
     for &engine in engines {
         let mut figures = find(&args.ids)?;
-        if engine != Engine::Sim && args.ids.is_empty() {
-            figures.retain(Figure::on_processes);
+        // A year means those of its figures that the engine can run.
+        let is_run = match engine {
+            Engine::Sim => Figure::by_simulation,
+            Engine::User | Engine::Kernel => Figure::on_processes,
+        };
+        let is_named = |figure: &Figure| {
+            let mut names = args.ids.iter().map(|id| id.trim_end_matches(".toml"));
+            names.any(|name| name == figure.id)
+        };
+        if figures.iter().any(is_run) {
+            figures.retain(|figure| is_run(figure) || is_named(figure));
         }
         figures.sort_by_key(Figure::paper);
         runs.extend(figures.into_iter().map(|figure| (figure, engine)));
@@ -148,6 +159,9 @@ fn print(reproduction: &Reproduction) -> Result<()> {
     output::line(&reproduction.summary())?;
     for (because, metrics) in reproduction.reasons() {
         output::line(&format!("{} differ: {because}", metrics.len()))?;
+    }
+    for Parameter { what, origin, how } in &reproduction.parameters {
+        output::line(&format!("parameter, {}: {what}; {how}", origin.words()))?;
     }
     let beyond = beyond_table(reproduction);
     if !beyond.is_empty() {

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::panel::{Panel, to_run};
 use super::{Context, Result};
-use crate::finding::Findings;
-use crate::statistics::{deviation, mean};
+use crate::finding::{Findings, Measured};
+use crate::statistics::{Sample, deviation};
 use crate::turns::TurnLog;
 
 /// Cumulative allocations.
@@ -48,9 +48,14 @@ impl Allocations {
             }
             let first = &scenario.clients[0].name;
             let metric = panel.metric(&format!("mean allocations of {first}"));
-            findings.add(metric, mean(&counts), "quanta");
+            findings.add_runs(metric, &counts, "quanta");
             let metric = panel.metric(&format!("standard deviation of {first}'s allocations"));
-            findings.add(metric, deviation(&counts), "quanta");
+            let spread = deviation(&counts);
+            let sample = (counts.len() > 1).then(|| Sample::of_deviation(spread, counts.len()));
+            findings.measured.push(Measured {
+                sample,
+                ..Measured::new(metric, spread, "quanta")
+            });
         }
         Ok(findings)
     }

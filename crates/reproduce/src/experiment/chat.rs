@@ -70,23 +70,18 @@ struct Outcome {
 
 impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        let derive = |findings: &mut Findings| self.add_comparisons(findings);
+        let mut findings =
+            context.over_runs(self.runs, |context| self.run_once(context), derive)?;
         for configuration in &self.configurations {
             let label = self.label(configuration);
-            self.add_ratios(&mut findings, &label);
             if self.cpus.len() > 1 {
-                let compared = |cpus| Compared {
+                let sizes = self.sizes();
+                let compared = Compared {
                     label: &label,
                     layouts: &self.layouts,
-                    cpus,
+                    cpus: &sizes,
                 };
-                let papers = outcomes(&findings, compared(&self.cpus));
-                add_speedups(&mut findings, &papers);
-                self.add_requests(&mut findings, &label);
-                self.add_past(&mut findings, &label);
-                compared(&self.cpus).add_best_over_worst(&mut findings);
-                let sizes = self.sizes();
-                let compared = compared(&sizes);
                 let outcomes = outcomes(&findings, compared);
                 let title = format!("Chat {}", configuration.label());
                 findings.draw(&label, &throughput_chart(&title, &outcomes));
@@ -100,8 +95,27 @@ impl ChatRooms {
                 compared.draw(context, &mut findings, &metrics);
             }
         }
-        self.add_loads(&mut findings);
         Ok(findings)
+    }
+
+    /// What follows from the means of all runs.
+    fn add_comparisons(&self, findings: &mut Findings) {
+        for configuration in &self.configurations {
+            let label = self.label(configuration);
+            self.add_ratios(findings, &label);
+            if self.cpus.len() > 1 {
+                let compared = Compared {
+                    label: &label,
+                    layouts: &self.layouts,
+                    cpus: &self.cpus,
+                };
+                add_speedups(findings, &outcomes(findings, compared));
+                self.add_requests(findings, &label);
+                self.add_past(findings, &label);
+                compared.add_best_over_worst(findings);
+            }
+        }
+        self.add_loads(findings);
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {

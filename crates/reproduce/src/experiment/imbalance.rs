@@ -37,7 +37,11 @@ pub struct Imbalance {
 
 impl Imbalance {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        let derive = |findings: &mut Findings| self.add_ratios(findings);
+        context.over_runs(self.runs, |context| self.run_once(context), derive)
+    }
+
+    fn add_ratios(&self, findings: &mut Findings) {
         for (one, other) in pairs(&self.layouts) {
             let of = |layout: &LayoutName| {
                 findings.value(&format!("{}: mean deviation", layout.title()))
@@ -46,7 +50,6 @@ impl Imbalance {
             let metric = format!("{} over {}: mean deviation", one.title(), other.title());
             findings.add(metric, ratio, ": 1");
         }
-        Ok(findings)
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {

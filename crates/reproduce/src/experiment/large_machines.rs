@@ -47,12 +47,15 @@ impl LargeMachines {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let in_full = self.cpus_in_full.iter().filter(|_| context.full);
         let cpus: Vec<u32> = self.cpus.iter().chain(in_full).copied().collect();
-        let mut findings = context.over_runs(self.runs, |context| self.run_once(context, &cpus))?;
-        let sizes: Vec<String> = cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
-        let metrics = ["round", "decision"];
-        add_ratios(&mut findings, "", &self.layouts, &sizes, &metrics);
-        self.add_growth(&mut findings, &cpus);
-        self.add_first_sizes(&mut findings, &cpus);
+        let derive = |findings: &mut Findings| {
+            let sizes: Vec<String> = cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
+            let metrics = ["round", "decision"];
+            add_ratios(findings, "", &self.layouts, &sizes, &metrics);
+            self.add_growth(findings, &cpus);
+            self.add_first_sizes(findings, &cpus);
+        };
+        let one = |context: &mut Context<'_>| self.run_once(context, &cpus);
+        let mut findings = context.over_runs(self.runs, one, derive)?;
         let curves = self.curves(&findings, &cpus);
         findings.draw("", &chart(context, curves));
         Ok(findings)

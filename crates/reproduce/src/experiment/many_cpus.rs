@@ -45,20 +45,21 @@ impl Context<'_> {
         })
     }
 
-    /// Means and deviations of several runs, each with a seed of its own. Quotients
-    /// must be computed from these means: an event that a run lacks leaves no number
-    /// to divide by.
+    /// Means and errors of several runs, each with a seed of its own. `derive` computes
+    /// quotients and peaks from these means, because an event that a run lacks leaves no
+    /// number to divide by. Their errors are those of the jackknife.
     pub fn over_runs(
         &mut self,
         runs: NonZeroU32,
         mut one: impl FnMut(&mut Self) -> Result<Findings>,
+        derive: impl Fn(&mut Findings),
     ) -> Result<Findings> {
         let mut all = Vec::new();
         for run in 0..runs.get() {
             self.run = run;
             all.push(one(self)?);
         }
-        Ok(Findings::of_runs(all))
+        Ok(Findings::derived(all, derive))
     }
 
     /// The paper's number for a metric, if it prints one.

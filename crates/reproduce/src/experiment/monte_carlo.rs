@@ -11,8 +11,7 @@ use serde::Deserialize;
 
 use super::{Context, Result};
 use crate::course::Course;
-use crate::finding::Findings;
-use crate::statistics::mean;
+use crate::finding::{Findings, Pairs};
 
 /// Trials over time.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -33,7 +32,8 @@ impl MonteCarlo {
             .map(|c| c.start.as_secs_f64())
             .collect();
         let mut findings = Findings::default();
-        let (mut caught_up, mut growths) = (Vec::new(), Vec::new());
+        let mut caught_up = vec![Pairs::default(); starts_s.len()];
+        let mut growths = caught_up.clone();
         for run in 0..context.runs(self.runs, 1) {
             let course = context.course(&scenario, context.seed(run))?;
             let course = course
@@ -43,29 +43,20 @@ impl MonteCarlo {
             let all_run_s = starts_s.iter().copied().fold(0.0, f64::max);
             let trials = |client, at_s| course.received(client, at_s);
             let growth = |client| trials(client, end_s).powi(2) - trials(client, all_run_s).powi(2);
-            let others = 1..starts_s.len();
-            growths.push(
-                others
-                    .clone()
-                    .map(|c| growth(c) / growth(0))
-                    .collect::<Vec<_>>(),
-            );
-            let parts = others.map(|c| trials(c, end_s) / trials(0, end_s));
-            caught_up.push(parts.collect::<Vec<_>>());
+            for client in 1..starts_s.len() {
+                growths[client].push((growth(client), growth(0)));
+                caught_up[client].push((trials(client, end_s), trials(0, end_s)));
+            }
             if run == 0 {
                 findings.draw("", &chart(context, &course, &starts_s));
             }
         }
         for (place, client) in scenario.clients.iter().enumerate().skip(1) {
             let first = &scenario.clients[0].name;
-            let of = |runs: &[Vec<f64>]| {
-                let values: Vec<f64> = runs.iter().map(|run| run[place - 1]).collect();
-                mean(&values)
-            };
             let metric = format!("trials of the {} over those of the {first}", client.name);
-            findings.add(metric, of(&caught_up), "");
+            findings.add_ratio(metric, &caught_up[place], &Pairs::default());
             let metric = format!("growth of squared trials, {} over {first}", client.name);
-            findings.add(metric, of(&growths), "");
+            findings.add_ratio(metric, &growths[place], &Pairs::default());
         }
         Ok(findings)
     }

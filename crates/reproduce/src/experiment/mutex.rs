@@ -7,7 +7,7 @@ use prorata_sim::{Machine, Observer};
 use serde::Deserialize;
 
 use super::{Context, Result};
-use crate::finding::Findings;
+use crate::finding::{Findings, Pairs};
 use crate::statistics::{deviation, mean};
 
 /// Waiting times and acquisitions.
@@ -65,25 +65,25 @@ impl MutexWaits {
             runs.push(groups);
         }
         for place in 0..2 {
-            let of = |value: fn(&Group) -> f64| {
-                let values: Vec<f64> = runs.iter().map(|groups| value(&groups[place])).collect();
-                mean(&values)
+            let of = |value: fn(&Group) -> f64| -> Vec<f64> {
+                runs.iter().map(|groups| value(&groups[place])).collect()
             };
             let name = &runs[0][place].name;
             let acquired = of(|group| group.waits_ms.len() as f64);
-            findings.add(format!("acquisitions of {name}"), acquired, "");
+            findings.add_runs(format!("acquisitions of {name}"), &acquired, "");
             let waited = of(|group| mean(&group.waits_ms));
-            findings.add(format!("mean wait of {name}"), waited, "ms");
+            findings.add_runs(format!("mean wait of {name}"), &waited, "ms");
         }
-        let ratio = |upper: fn(&Group) -> f64, above: usize| {
-            let ratios = runs.iter();
-            let ratios = ratios.map(|groups| upper(&groups[above]) / upper(&groups[1 - above]));
-            mean(&ratios.collect::<Vec<f64>>())
+        let pairs = |upper: fn(&Group) -> f64, above: usize| -> Pairs {
+            let pairs = runs.iter();
+            let pairs = pairs.map(|groups| (upper(&groups[above]), upper(&groups[1 - above])));
+            pairs.collect()
         };
-        let acquisitions = ratio(|group| group.waits_ms.len() as f64, 0);
-        findings.add("acquisition ratio", acquisitions, ": 1");
-        let waits = ratio(|group| mean(&group.waits_ms), 1);
-        findings.add("waiting time ratio, second to first", waits, ": 1");
+        let acquisitions = pairs(|group| group.waits_ms.len() as f64, 0);
+        findings.add_ratio("acquisition ratio", &acquisitions, &Pairs::default());
+        let waits = pairs(|group| mean(&group.waits_ms), 1);
+        let metric = "waiting time ratio, second to first";
+        findings.add_ratio(metric, &waits, &Pairs::default());
         for group in &runs[0] {
             findings.draw(&group.name, &histogram(&scenario.title, group));
         }

@@ -1,18 +1,14 @@
 //! 1994, 5.6: what is lost to decisions.
 //!
-//! By simulation the time is taken that this machine needs for a decision of
-//! ledger, dispatcher and policy, the simulator's own share included, and
-//! compared with a quantum. On processes CPU time and iterations under the engine
-//! are compared with those under the plain kernel.
-
-use std::time::Instant;
+//! CPU time and iterations under the engine are compared with those under the plain kernel, so
+//! only real processes show it.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
 use super::{Context, Result, decided_by};
+use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
 
@@ -24,9 +20,6 @@ pub struct Overhead {
     pub tasks: Vec<u32>,
 }
 
-/// Runs, of which the one least disturbed counts.
-const TRIALS: u32 = 3;
-
 impl Overhead {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
@@ -34,18 +27,12 @@ impl Overhead {
         for &tasks in &self.tasks {
             let mut scenario = context.scenario();
             scenario.clients[0].count = Some(tasks);
-            let (lost, counted) = match context.engine.for_processes() {
-                None => (simulated(context, &scenario)?, None),
-                Some(kind) => {
-                    let lost = on_processes(context, kind, &scenario, tasks)?;
-                    (lost.received, Some(lost.counted))
-                }
-            };
-            bars.push((f64::from(tasks) + BAR / 2.0, lost.max(0.0)));
+            let lost = on_processes(context, &scenario, tasks)?;
+            bars.push((f64::from(tasks) + BAR / 2.0, lost.received.max(0.0)));
             let metric = format!("CPU time lost, {tasks} tasks");
             findings.measured.push(Measured {
-                counted,
-                ..Measured::timed(metric, lost, "%")
+                counted: Some(lost.counted),
+                ..Measured::new(metric, lost.received, "%")
             });
         }
         findings.draw("", &self.chart(context, bars));
@@ -71,24 +58,9 @@ impl Overhead {
 /// Width of a bar, in tasks.
 const BAR: f64 = 0.8;
 
-/// Real time for the decisions of a scenario over the time that they rule, in
-/// per cent.
-fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
-    let mut shortest = f64::INFINITY;
-    for run in 0..TRIALS {
-        let begin = Instant::now();
-        context.simulate(scenario, context.seed(run), ())?;
-        shortest = shortest.min(begin.elapsed().as_secs_f64());
-    }
-    Ok(shortest / scenario.duration.as_secs_f64() * 100.0)
-}
-
-fn on_processes(
-    context: &mut Context<'_>,
-    kind: &'static ProcessEngine,
-    scenario: &Scenario,
-    tasks: u32,
-) -> Result<Lost> {
+fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> Result<Lost> {
+    let kind = context.engine.for_processes();
+    let kind = kind.ok_or_else(|| ReproduceError::NotBySimulation(context.figure.id.clone()))?;
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
     let scenario = decided_by(scenario, kind);

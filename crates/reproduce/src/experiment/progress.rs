@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::{Context, Result};
 use crate::course::Course;
-use crate::finding::Findings;
-use crate::statistics::mean;
+use crate::finding::{Findings, Pairs};
 
 /// Cumulative service.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -78,7 +77,7 @@ impl Progress {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
         let mut findings = Findings::default();
-        let mut received = vec![Vec::new(); self.ratios.len()];
+        let mut received = vec![Pairs::default(); self.ratios.len()];
         let mut counted = received.clone();
         let mut rates = vec![Vec::new(); self.rates.len()];
         for run in 0..context.runs(self.runs, 1) {
@@ -99,10 +98,10 @@ impl Progress {
             }
         }
         for ((ratio, received), counted) in self.ratios.iter().zip(&received).zip(&counted) {
-            findings.add_means(&ratio.metric, received, counted, ": 1");
+            findings.add_ratio(&ratio.metric, received, counted);
         }
         for (rate, values) in self.rates.iter().zip(&rates) {
-            findings.add(&rate.metric, mean(values), "/s");
+            findings.add_runs(&rate.metric, values, "/s");
         }
         Ok(findings)
     }
@@ -112,11 +111,11 @@ impl Progress {
         &self,
         context: &Context<'_>,
         course: &Course,
-        values: &mut [Vec<f64>],
+        values: &mut [Pairs],
     ) -> Result<()> {
         for (ratio, values) in self.ratios.iter().zip(values) {
             let of = share(context, course, &ratio.of)?;
-            values.push(of / share(context, course, &ratio.to)?);
+            values.push((of, share(context, course, &ratio.to)?));
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Queries {
         }
         for (place, (metric, _, unit)) in runs[0].iter().enumerate() {
             let values: Vec<f64> = runs.iter().map(|run| run[place].1).collect();
-            findings.add(metric, mean(&values), unit);
+            findings.add_runs(metric, &values, unit);
             if metric.starts_with(RESPONSE_TIME) {
                 let spread = deviation(&values) / mean(&values) * 100.0;
                 findings.add(format!("deviation of the average {metric}"), spread, "%");

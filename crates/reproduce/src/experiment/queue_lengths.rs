@@ -35,8 +35,9 @@ pub struct QueueLengths {
 
 impl QueueLengths {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
-        self.add_comparisons(&mut findings);
+        let derive = |findings: &mut Findings| self.add_comparisons(findings);
+        let mut findings =
+            context.over_runs(self.runs, |context| self.run_once(context), derive)?;
         let metrics = [
             ("contention", "%"),
             ("mean hold", "us"),

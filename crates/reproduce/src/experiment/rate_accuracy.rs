@@ -24,7 +24,7 @@ pub struct RateAccuracy {
     pub drawn: u32,
     /// Further ratios that the paper speaks of.
     pub further: Vec<Further>,
-    /// Besides, over whole waits alone: what quantization at both ends adds
+    /// On processes, over whole waits alone: what quantization at both ends adds
     /// is left out.
     #[serde(default)]
     pub whole_waits: bool,
@@ -42,29 +42,28 @@ pub struct Further {
     pub runs: u32,
 }
 
-/// One way to observe a ratio of rates.
+/// One way to observe rates.
 struct Way {
     /// Behind the metric's name.
     name: &'static str,
-    ratio: fn(&Course) -> f64,
+    rates: fn(&Course) -> (f64, f64),
 }
 
 /// Of all service from the beginning to the end.
 const PLAIN: Way = Way {
     name: "",
-    ratio: |course| {
+    rates: |course| {
         let received = |client| course.received(client, course.end_s());
-        received(0) / received(1)
+        (received(0), received(1))
     },
 };
 
 /// Over whole waits alone. Without two waits each, nothing was measured.
 const WHOLE_WAITS: Way = Way {
     name: ", whole waits",
-    ratio: |course| {
-        let share = |client| course.share_over_whole_waits(client);
-        let ratio = share(0).zip(share(1)).map(|(first, second)| first / second);
-        ratio.unwrap_or(f64::NAN)
+    rates: |course| {
+        let share = |client| course.share_over_whole_waits(client).unwrap_or(f64::NAN);
+        (share(0), share(1))
     },
 };
 
@@ -80,9 +79,9 @@ impl RateAccuracy {
         for &ratio in &self.ratios {
             let runs = context.runs(self.runs, self.drawn);
             let courses = self.courses(context, &scenario, ratio, runs, &mut case)?;
-            let first = self.ways(context)[0].ratio;
-            let drawn = courses.iter().take(self.drawn as usize);
-            dots.extend(drawn.map(|course| (f64::from(ratio), first(course))));
+            let rates = self.way(context).rates;
+            let drawn = courses.iter().take(self.drawn as usize).map(rates);
+            dots.extend(drawn.map(|(first, second)| (f64::from(ratio), first / second)));
             self.add(context, &mut findings, &format!("{ratio}:1"), &courses);
         }
         for further in &self.further {
@@ -97,27 +96,23 @@ impl RateAccuracy {
         Ok(findings)
     }
 
-    /// How ratios are observed. Where processes begin and end matters more
-    /// than how they were served, so only whole waits say something of them.
-    fn ways(&self, context: &Context<'_>) -> &'static [Way] {
+    /// How rates are observed. Where processes begin and end matters more than how they were
+    /// served, so only whole waits say something of them. In a simulation whole waits are exact
+    /// by construction.
+    fn way(&self, context: &Context<'_>) -> &'static Way {
         match (self.whole_waits, context.engine) {
-            (false, _) => &[PLAIN],
-            (true, Engine::Sim) => &[PLAIN, WHOLE_WAITS],
-            (true, _) => &[WHOLE_WAITS],
+            (true, Engine::User | Engine::Kernel) => &WHOLE_WAITS,
+            (true, Engine::Sim) | (false, _) => &PLAIN,
         }
     }
 
     /// Adds what is observed over some runs.
     fn add(&self, context: &Context<'_>, findings: &mut Findings, metric: &str, runs: &[Course]) {
-        for Way { name, ratio } in self.ways(context) {
-            let received: Vec<f64> = runs.iter().map(ratio).collect();
-            let counted: Vec<f64> = runs
-                .iter()
-                .filter_map(Course::counted)
-                .map(|c| ratio(&c))
-                .collect();
-            findings.add_means(format!("{metric}{name}"), &received, &counted, ": 1");
-        }
+        let Way { name, rates } = self.way(context);
+        let received = runs.iter().map(rates).collect();
+        let counted = runs.iter().filter_map(Course::counted);
+        let counted = counted.map(|course| rates(&course)).collect();
+        findings.add_ratio(format!("{metric}{name}"), &received, &counted);
     }
 
     /// Some runs with a ratio of tickets.

@@ -43,10 +43,13 @@ type Point = (f64, f64);
 
 impl Rounds {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
-        self.add_comparisons(&mut findings);
+        let derive = |findings: &mut Findings| {
+            self.add_comparisons(findings);
+            add_crossings(findings, &self.curves(findings));
+        };
+        let mut findings =
+            context.over_runs(self.runs, |context| self.run_once(context), derive)?;
         let curves = self.curves(&findings);
-        add_crossings(&mut findings, &curves);
         findings.draw("", &self.chart(context, &curves));
         if !self.sets_vary() {
             let compared = Compared {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::panel::{Panel, to_run};
 use super::{Context, Result};
 use crate::finding::Findings;
-use crate::statistics::{largest, mean};
+use crate::statistics::largest;
 use crate::turns::{Errors, Histogram, ResponseTimes};
 
 /// Response times of one client in each panel.
@@ -47,8 +47,11 @@ impl Responses {
             add("mean response time", outcome.times.mean());
             add("standard deviation", outcome.times.deviation());
             add("shortest response time", outcome.shortest as f64);
-            add("longest response time", mean(&outcome.longest));
+            let longest = panel.metric("longest response time");
+            findings.add_runs(longest, &outcome.longest, "quanta");
             if self.others {
+                let mut add =
+                    |what: &str, value: f64| findings.add(panel.metric(what), value, "quanta");
                 add("largest absolute error", outcome.largest_error);
                 add(
                     "shortest response time of the others",

@@ -22,10 +22,9 @@ impl ThroughputError {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for panel in to_run(&self.panels, context) {
-            let errors = mean_errors(context, &panel)?;
-            let last = errors.last().copied().unwrap_or(0.0);
+            let (errors, last) = mean_errors(context, &panel)?;
             let metric = format!("mean error after {} allocations", errors.len());
-            findings.add(panel.metric(&metric), last, "quanta");
+            findings.add_runs(panel.metric(&metric), &last, "quanta");
             let worst = largest(errors.iter().copied());
             let metric = match panel.runs {
                 1 => "largest error",
@@ -44,19 +43,21 @@ impl ThroughputError {
     }
 }
 
-/// The magnitude of the error after each allocation, averaged over runs.
-fn mean_errors(context: &mut Context<'_>, panel: &Panel) -> Result<Vec<f64>> {
+/// The magnitude of the error after each allocation, averaged over runs, and that after the last
+/// one of each run.
+fn mean_errors(context: &mut Context<'_>, panel: &Panel) -> Result<(Vec<f64>, Vec<f64>)> {
     let scenario = panel.scenario(context)?;
-    let mut sums: Vec<f64> = Vec::new();
+    let (mut sums, mut last): (Vec<f64>, Vec<f64>) = Default::default();
     for run in 0..panel.runs {
         let seed = context.seed(run);
         let (_, errors) = context.simulate(&scenario, seed, Errors::of(0))?;
         sums.resize(errors.all.len(), 0.0);
+        last.push(errors.all.last().map_or(0.0, |error| error.abs()));
         let all = sums.iter_mut().zip(&errors.all);
         all.for_each(|(sum, error)| *sum += error.abs());
     }
     let runs = f64::from(panel.runs);
-    Ok(sums.into_iter().map(|sum| sum / runs).collect())
+    Ok((sums.into_iter().map(|sum| sum / runs).collect(), last))
 }
 
 fn chart(context: &Context<'_>, panel: &Panel, errors: &[f64]) -> Chart {

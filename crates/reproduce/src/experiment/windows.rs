@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Context, Result};
 use crate::course::Course;
-use crate::finding::Findings;
+use crate::finding::{Findings, Pairs};
 use crate::statistics::{deviation, largest};
 
 /// A series of windows.
@@ -23,6 +23,17 @@ pub struct Windows {
     pub iterations_per_cpu_second: f64,
 }
 
+/// What several runs show.
+#[derive(Default)]
+struct Observed {
+    /// Service of both clients over the whole run.
+    rates: Pairs,
+    /// How far shares of a window spread, in per cent.
+    deviations: Vec<f64>,
+    /// How far the worst ratio of a window is off, in per cent.
+    largest: Vec<f64>,
+}
+
 impl Windows {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
@@ -30,8 +41,7 @@ impl Windows {
             return Err(context.malformed("needs two clients"));
         }
         let mut findings = Findings::default();
-        let mut received: [Vec<f64>; 3] = Default::default();
-        let mut counted = received.clone();
+        let (mut received, mut counted) = (Observed::default(), Observed::default());
         for run in 0..context.runs(self.runs, 1) {
             let course = context.course(&scenario, context.seed(run))?;
             self.add_to(&mut received, &course);
@@ -46,38 +56,28 @@ impl Windows {
         }
         let names: Vec<&str> = scenario.clients.iter().map(|c| c.name.as_str()).collect();
         let pair = names.join(":");
-        let metrics = [
-            (format!("{pair} over the whole run"), ": 1"),
-            (
-                format!("standard deviation of {}'s share of a window", names[0]),
-                "%",
-            ),
-            (format!("largest deviation of {pair} in a window"), "%"),
-        ];
-        for (((metric, unit), received), counted) in
-            metrics.into_iter().zip(&received).zip(&counted)
-        {
-            findings.add_means(metric, received, counted, unit);
-        }
+        let metric = format!("{pair} over the whole run");
+        findings.add_ratio(metric, &received.rates, &counted.rates);
+        let metric = format!("standard deviation of {}'s share of a window", names[0]);
+        findings.add_means(metric, &received.deviations, &counted.deviations, "%");
+        let metric = format!("largest deviation of {pair} in a window");
+        findings.add_means(metric, &received.largest, &counted.largest, "%");
         Ok(findings)
     }
 
-    /// Adds what a run shows to what others did: the ratio over all of it, how
-    /// far shares of a window spread and how far the worst ratio is off, the
-    /// latter two in per cent.
-    fn add_to(&self, shown: &mut [Vec<f64>; 3], course: &Course) {
+    /// Adds what a run shows to what others did.
+    fn add_to(&self, observed: &mut Observed, course: &Course) {
         let end_s = course.end_s();
-        let overall = course.received(0, end_s) / course.received(1, end_s);
+        let rates = (course.received(0, end_s), course.received(1, end_s));
+        let overall = rates.0 / rates.1;
         let shares = self.shares(course);
         let ratio = |share: &f64| share / (1.0 - share);
         let off = shares
             .iter()
             .map(|share| (ratio(share) / overall - 1.0).abs());
-        let values = [overall, deviation(&shares) * 100.0, largest(off) * 100.0];
-        shown
-            .iter_mut()
-            .zip(values)
-            .for_each(|(shown, value)| shown.push(value));
+        observed.rates.push(rates);
+        observed.deviations.push(deviation(&shares) * 100.0);
+        observed.largest.push(largest(off) * 100.0);
     }
 
     fn spans(&self, course: &Course) -> Vec<(f64, f64)> {
