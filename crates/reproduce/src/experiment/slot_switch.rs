@@ -1,25 +1,20 @@
 //! 2005, Table 4.1: what a switch from one slot's schedulee to the next one's costs, beside an ordinary
 //! switch.
 //!
-//! On processes the schedulees read the clock. By simulation the time is taken that this machine needs
-//! for a turn, decisions of the core and the simulator's own share included.
-
-use std::time::Instant;
+//! The programs read the clock all the time, so only real processes show it.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_scenario::event::Event;
 use prorata_scenario::file::Time;
-use prorata_sim::{Machine, Observer};
-use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
 use super::{Context, Result};
+use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::switches::switches_ns;
 use crate::statistics::{mean, median};
 
-/// Two programs that take turns: in slots, and without a timetable.
+/// Two programs that take turns: in slots, by tickets, and under plain Linux.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SlotSwitch {
@@ -28,9 +23,6 @@ pub struct SlotSwitch {
     /// The length of slots of which the loss is told.
     pub short_slot: Time,
 }
-
-/// Runs of the simulator, of which the one least disturbed counts.
-const TRIALS: u32 = 5;
 
 /// Kinds of switches.
 const SLOT: &str = "slot switch";
@@ -46,28 +38,14 @@ impl SlotSwitch {
             claims: Vec::new(),
             ..slots.clone()
         };
-        let times_us = match context.engine.for_processes() {
-            None => vec![
-                (ORDINARY, simulated_us(context, &without)?),
-                (SLOT, simulated_us(context, &slots)?),
-            ],
-            Some(kind) => self.on_processes(context, kind, &slots, &without)?,
-        };
-        Ok(self.findings(context, &times_us))
-    }
-
-    fn on_processes(
-        &self,
-        context: &mut Context<'_>,
-        kind: &'static ProcessEngine,
-        slots: &Scenario,
-        without: &Scenario,
-    ) -> Result<Vec<(&'static str, f64)>> {
+        let kind = context.engine.for_processes();
+        let kind =
+            kind.ok_or_else(|| ReproduceError::NotBySimulation(context.figure.id.clone()))?;
         let mut times_us = Vec::new();
         for (name, scenario, is_plain) in [
-            (ORDINARY, without, true),
-            (BY_TICKETS, without, false),
-            (SLOT, slots, false),
+            (ORDINARY, &without, true),
+            (BY_TICKETS, &without, false),
+            (SLOT, &slots, false),
         ] {
             context.step(name)?;
             let seed = context.seed(0);
@@ -79,7 +57,7 @@ impl SlotSwitch {
             let switches_ns = switches_ns((kind, seed), &played, is_plain, context.watch)?;
             times_us.push((name, self.mean_us(&switches_ns)));
         }
-        Ok(times_us)
+        Ok(self.findings(context, &times_us))
     }
 
     /// The mean of so many switches: the median over all such groups; not a number without one.
@@ -96,12 +74,12 @@ impl SlotSwitch {
     fn findings(&self, context: &Context<'_>, times_us: &[(&str, f64)]) -> Findings {
         let mut findings = Findings::default();
         for (name, us) in times_us {
-            findings.measured.push(Measured::timed(*name, *us, "us"));
+            findings.measured.push(Measured::new(*name, *us, "us"));
         }
         let (slot, ordinary) = (findings.value(SLOT), findings.value(ORDINARY));
-        let ratio = Measured::timed("slot switch over ordinary switch", slot / ordinary, "times");
+        let ratio = Measured::new("slot switch over ordinary switch", slot / ordinary, "times");
         let lost = (slot - ordinary) * 1e3 / self.short_slot.0 as f64 * 100.0;
-        let lost = Measured::timed("lost of a short slot", lost.max(0.0), "%");
+        let lost = Measured::new("lost of a short slot", lost.max(0.0), "%");
         findings.measured.extend([ratio, lost]);
         findings.draw("", &chart(context, times_us));
         findings
@@ -120,25 +98,4 @@ fn chart(context: &Context<'_>, times_us: &[(&str, f64)]) -> Chart {
         curves: bars.collect(),
         ..Chart::default()
     }
-}
-
-/// Counts turns.
-struct Turns(u64);
-
-impl Observer for Turns {
-    fn observe(&mut self, _: u64, event: Event<'_>, _: &Machine) {
-        self.0 += u64::from(matches!(event, Event::Ran { .. }));
-    }
-}
-
-/// Real time for a turn.
-fn simulated_us(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
-    let mut shortest_us = f64::INFINITY;
-    for run in 0..TRIALS {
-        let begin = Instant::now();
-        let (_, turns) = context.simulate(scenario, context.seed(run), Turns(0))?;
-        let us = begin.elapsed().as_secs_f64() * 1e6;
-        shortest_us = shortest_us.min(us / turns.0 as f64);
-    }
-    Ok(shortest_us)
 }
