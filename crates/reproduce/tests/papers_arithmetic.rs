@@ -103,3 +103,40 @@ fn locks_are_asked_for_more_often_for_each_message_on_more_cpus() {
     assert_eq!(growth((0.183, 15.0), (0.866, 22.0), 0.54), 3.41);
     assert_eq!(growth((0.037, 2.3), (0.507, 7.3), 1.43), 1.73);
 }
+
+/// 1995, Appendix A: with ten bits of precision, 1001:1000 is told from 1:1.
+#[test]
+fn strides_of_twenty_bits_tell_1001_tickets_from_1000() {
+    let times = &allocate(&[1001, 1000], STRIDE1).times;
+    let [more, fewer] = [0, 1].map(|client| times[client].len() as f64 + 1.0);
+    let error = more / fewer / 1.001 - 1.0;
+    assert!(more > fewer && error.abs() < 1.0 / 1024.0, "{more} {fewer}");
+    // A tenth of the bits would not do.
+    let times = &allocate(&[1001, 1000], STRIDE1 >> 10).times;
+    assert_eq!(times[0].len(), times[1].len());
+}
+
+/// 1995, Appendix A: passes of 32 bits overflow after some four thousand allocations to a client
+/// with one ticket; with the smallest pass taken off all every two thousand allocations, they
+/// choose the same clients as passes of 64 bits.
+#[test]
+fn passes_of_32_bits_choose_alike_if_they_are_adjusted() {
+    let stride = STRIDE1 as u32;
+    let fit = (1u32..).take_while(|&allocations| stride.checked_mul(allocations).is_some());
+    assert_eq!(fit.count(), 4095);
+    let strides = [1u32, 3, 7].map(|tickets| stride / tickets);
+    let mut narrow = strides;
+    let mut wide = strides.map(u64::from);
+    for allocation in 1..=100_000 {
+        let current = (0..3).min_by_key(|&client| narrow[client]);
+        let current = current.expect("there are clients");
+        assert_eq!(Some(current), (0..3).min_by_key(|&client| wide[client]));
+        wide[current] += u64::from(strides[current]);
+        let next = narrow[current].checked_add(strides[current]);
+        narrow[current] = next.expect("the adjustment came in time");
+        if allocation % 2000 == 0 {
+            let least = narrow.into_iter().min().expect("there are clients");
+            narrow = narrow.map(|pass| pass - least);
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod dispatch_latency;
 mod effective_tickets;
 mod finishes;
 mod first_fit;
+mod hierarchy_bound;
 mod imbalance;
 mod inverse_lottery;
 mod large_machines;
@@ -83,6 +84,8 @@ pub enum Experiment {
     Allocations(allocations::Allocations),
     /// Error over allocations (1995, Figures 9 and 10).
     ThroughputError(throughput_error::ThroughputError),
+    /// Errors in trees of many sizes (1995, 4.1).
+    HierarchyBound(hierarchy_bound::HierarchyBound),
     /// Response times (1995, Figures 11 to 13).
     Responses(responses::Responses),
     /// Deviations from the mean length of run queues (2001, Figure 1).
@@ -143,6 +146,7 @@ impl Experiment {
             Experiment::Modification(this) => this.run(context),
             Experiment::Allocations(this) => this.run(context),
             Experiment::ThroughputError(this) => this.run(context),
+            Experiment::HierarchyBound(this) => this.run(context),
             Experiment::Responses(this) => this.run(context),
             Experiment::Imbalance(this) => this.run(context),
             Experiment::QueueLengths(this) => this.run(context),
@@ -170,6 +174,7 @@ impl Experiment {
             | Experiment::CurrencyGraph(_)
             | Experiment::Overhead(_)
             | Experiment::InverseLottery(_)
+            | Experiment::HierarchyBound(_)
             | Experiment::Passes(_)
             | Experiment::Modification(_)
             | Experiment::Imbalance(_)

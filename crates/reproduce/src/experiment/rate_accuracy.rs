@@ -10,6 +10,7 @@ use super::{Context, Result};
 use crate::course::Course;
 use crate::finding::Findings;
 use crate::reproduction::Engine;
+use crate::statistics::largest;
 
 /// Ratios from 1:1 upwards.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -113,6 +114,17 @@ impl RateAccuracy {
         let counted = runs.iter().filter_map(Course::counted);
         let counted = counted.map(|course| rates(&course)).collect();
         findings.add_ratio(format!("{metric}{name}"), &received, &counted);
+        let ratios: Vec<f64> = runs
+            .iter()
+            .map(rates)
+            .map(|(one, other)| one / other)
+            .collect();
+        let widest: Vec<f64> = ratios
+            .chunks_exact(self.drawn.max(1) as usize)
+            .map(|as_in_paper| largest(as_in_paper.iter().copied()))
+            .collect();
+        let metric = format!("{metric}{name}, largest of {} runs", self.drawn);
+        findings.add_runs(metric, &widest, ": 1");
     }
 
     /// Some runs with a ratio of tickets.
