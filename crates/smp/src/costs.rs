@@ -36,6 +36,13 @@ pub struct SchedulerCosts {
     pub context_switch: Time,
     /// The start of a task on another CPU, whose cache has none of its data.
     pub cache_refill: Time,
+    /// A wake of a task, for the CPU that wakes it, beside the scheduler's decision: a
+    /// segment, its acknowledgement, the soft interrupt, cold caches.
+    pub wakeup: Time,
+    /// How long all that happens outside the scheduler takes, in per cent: computing,
+    /// system calls, switches, refills and wakes. CPUs that share a memory bus slow one
+    /// another down.
+    pub outside_percent: u32,
     /// A step of a program that is a system call.
     pub system_call: Time,
     /// A timer interrupt, one every `tick`.
@@ -57,9 +64,18 @@ impl Default for SchedulerCosts {
             interrupt: ns(1_000),
             context_switch: ns(3_000),
             cache_refill: ns(5_000),
+            wakeup: ns(0),
+            outside_percent: 100,
             system_call: ns(2_700),
             timer: ns(2_000),
             tick: Time::from_ms(10),
         }
+    }
+}
+
+impl SchedulerCosts {
+    /// What takes so long outside the scheduler on an idle machine takes this long.
+    pub(crate) fn outside_ns(&self, ns: u64) -> u64 {
+        ns * u64::from(self.outside_percent) / 100
     }
 }

@@ -23,8 +23,7 @@ impl SmpSimulation {
             return self.decide(cpu);
         }
         if let Some(asked) = state.next_decision() {
-            self.begin(cpu, asked);
-            return true;
+            return self.begin(cpu, asked);
         }
         if state.task == NO_THREAD {
             state.doing = Doing::Idles;
@@ -120,7 +119,8 @@ impl SmpSimulation {
         }
     }
 
-    fn begin(&mut self, cpu: u32, asked: Asked) {
+    /// A CPU begins a decision. Returns whether the CPU goes on at once.
+    fn begin(&mut self, cpu: u32, asked: Asked) -> bool {
         match asked {
             Asked::Schedule(_) => {
                 self.counts.schedules += 1;
@@ -134,6 +134,11 @@ impl SmpSimulation {
         let state = &mut self.cpus[cpu as usize];
         state.decision = decision;
         state.decides_since_ns = self.now_ns;
+        let wakeup_ns = self.costs.outside_ns(self.costs.wakeup.0);
+        match asked {
+            Asked::Wake(_) if wakeup_ns > 0 => self.stay(cpu, wakeup_ns, Then::GoesOn),
+            _ => true,
+        }
     }
 
     /// A decision goes on to its next step, after the time for all that it
@@ -258,6 +263,6 @@ impl SmpSimulation {
             }
             thread.state = ThreadState::Running;
         }
-        self.stay(cpu, ns, Then::GoesOn)
+        self.stay(cpu, self.costs.outside_ns(ns), Then::GoesOn)
     }
 }

@@ -36,7 +36,7 @@ pub use costs::SchedulerCosts;
 pub use layout_name::LayoutName;
 pub use lengths::LengthHistogram;
 pub use locks::LockStatistics;
-pub use machine_model::{MachineModel, SmpError};
+pub use machine_model::{MachineModel, SmpError, WritersWake};
 pub use run_queue::LayoutError;
 pub use simulation::{EventCounts, SmpSimulation};
 pub use topology::{SharedBy, Topology, TopologyError};

@@ -1,6 +1,8 @@
 //! What machine is simulated.
 
 use prorata_scenario::file::ScenarioError;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::run_queue::{Comparison, LayoutError, QueueLayout};
 use crate::{LayoutName, SchedulerCosts, Topology, TopologyError};
@@ -16,6 +18,30 @@ pub struct MachineModel {
     pub costs: SchedulerCosts,
     /// Which CPUs share what, if pools go by that.
     pub topology: Option<Topology>,
+    /// When a full pipe wakes its writers.
+    pub writers: WritersWake,
+}
+
+/// When threads that wait to write to a full pipe wake.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritersWake {
+    /// As soon as one message fits.
+    #[default]
+    AnyRoom,
+    /// Once a third of the pipe is free, as TCP of Linux 2.4 wakes the writers of a
+    /// socket.
+    AThirdFree,
+}
+
+impl WritersWake {
+    /// Whether writers wake at so many messages in a pipe.
+    pub(crate) fn wake(self, capacity: u32, messages: u32) -> bool {
+        match self {
+            WritersWake::AnyRoom => messages < capacity,
+            WritersWake::AThirdFree => 3 * u64::from(messages) <= 2 * u64::from(capacity),
+        }
+    }
 }
 
 /// A simulation that cannot begin.

@@ -36,7 +36,10 @@ impl SmpSimulation {
                 self.take_step(cpu, task);
                 true
             }
-            _ => self.stay(cpu, self.costs.system_call.0, Then::Acts),
+            _ => {
+                let ns = self.costs.outside_ns(self.costs.system_call.0);
+                self.stay(cpu, ns, Then::Acts)
+            }
         }
     }
 
@@ -47,7 +50,8 @@ impl SmpSimulation {
         match instruction {
             Instruction::Compute(draw) => {
                 let draw = &self.code.draws[draw as usize];
-                self.threads.all[task as usize].remaining_ns = self.threads.draw(task, draw);
+                let ns = self.threads.draw(task, draw);
+                self.threads.all[task as usize].remaining_ns = self.costs.outside_ns(ns);
             }
             Instruction::Sleep(draw) | Instruction::Block { draw, .. } => {
                 self.counts.sleeps += 1;
@@ -143,6 +147,10 @@ impl SmpSimulation {
 impl World for SmpSimulation {
     /// As `wake_up_interruptible()` of Linux 2.4 on a socket that has room.
     const WAKES_ALL_SENDERS: bool = true;
+
+    fn wakes_senders(&self, capacity: u32, messages: u32) -> bool {
+        self.writers.wake(capacity, messages)
+    }
 
     fn objects(&mut self) -> &mut Objects {
         &mut self.objects

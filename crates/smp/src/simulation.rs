@@ -12,7 +12,7 @@ use prorata_scenario::world::Objects;
 use crate::locks::Locks;
 use crate::processor::Processor;
 use crate::queues::SimulatedQueues;
-use crate::{LengthHistogram, LockStatistics, MachineModel, SchedulerCosts, SmpError};
+use crate::{LengthHistogram, LockStatistics, MachineModel, SchedulerCosts, SmpError, WritersWake};
 
 /// How often each event happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -60,6 +60,7 @@ pub struct SmpSimulation {
     end_ns: u64,
     pub(crate) seed: u64,
     pub(crate) costs: SchedulerCosts,
+    pub(crate) writers: WritersWake,
     pub(crate) queue: EventQueue<Due>,
     pub(crate) cpus: Vec<Processor>,
     pub(crate) queues: SimulatedQueues,
@@ -98,6 +99,7 @@ impl SmpSimulation {
             end_ns: plan.duration_ns,
             seed,
             costs: machine.costs.clone(),
+            writers: machine.writers,
             queue: EventQueue::new(),
             cpus: (0..cpus).map(|_| Processor::new()).collect(),
             locks: Locks::new(

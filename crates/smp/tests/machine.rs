@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use prorata_scenario::Scenario;
-use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpError, SmpSimulation};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpError, SmpSimulation, WritersWake};
 
 const LAYOUTS: [LayoutName; 7] = [
     LayoutName::GlobalList,
@@ -28,6 +28,7 @@ fn machine(cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> MachineModel
         layout,
         costs,
         topology: None,
+        writers: WritersWake::default(),
     }
 }
 
@@ -147,6 +148,114 @@ program = "reader"
         // Four threads begin, four sleeps end, and two senders and one are woken.
         assert_eq!(counts.wakes, 4 + 4 + 2 + 1, "{layout:?}");
     }
+}
+
+/// A writer fills a pipe of six messages, and waits. A reader takes one every 10 ms.
+const FULL: &str = r#"
+[pipe.p]
+capacity = 6
+[program.writer]
+steps = [{ loop = { times = 7, steps = [{ send = "p" }] } }]
+[program.reader]
+steps = [{ loop = { times = 7, steps = [{ sleep = "10ms" }, { receive = "p" }] } }]
+[[client]]
+name = "writer"
+program = "writer"
+[[client]]
+name = "reader"
+program = "reader"
+"#;
+
+/// As TCP's `tcp_write_space()`: not before a third of the buffer is free.
+#[test]
+fn a_writer_is_woken_when_a_third_is_free() {
+    let cases = [(WritersWake::AnyRoom, 10), (WritersWake::AThirdFree, 20)];
+    for (writers, woken_ms) in cases {
+        let machine = MachineModel {
+            writers,
+            ..usual(2, LayoutName::GlobalList)
+        };
+        let mut simulation = start(&scenario(FULL), &machine);
+        simulation
+            .run_to(woken_ms * 1_000_000 - 1_000)
+            .expect("it can go on");
+        assert_eq!(simulation.counts().sends, 6, "{writers:?}");
+        simulation
+            .run_to(woken_ms * 1_000_000 + 1_000_000)
+            .expect("it can go on");
+        assert_eq!(simulation.counts().sends, 7, "{writers:?}");
+    }
+}
+
+/// One thread that makes so many others, which end at once, on one CPU.
+fn wakes_ns(costs: SchedulerCosts) -> (u64, u64) {
+    let text = r#"
+[program.ends]
+steps = [{ compute = "1us" }]
+[program.main]
+steps = [{ loop = { times = 100, steps = [{ fork = "ends" }] } }]
+[[client]]
+name = "a"
+program = "main"
+"#;
+    let mut simulation = start(&scenario(text), &machine(1, LayoutName::GlobalList, costs));
+    simulation.run().expect("it can go on");
+    (simulation.now_ns(), simulation.counts().wakes)
+}
+
+#[test]
+fn a_wake_costs_the_waking_cpu_its_price_beside_all_others() {
+    let usual = SchedulerCosts {
+        tick: "1s".parse().expect("a time"),
+        ..SchedulerCosts::default()
+    };
+    let (without_ns, wakes) = wakes_ns(usual.clone());
+    let dear = SchedulerCosts {
+        wakeup: "7us".parse().expect("a time"),
+        ..usual
+    };
+    assert_eq!(wakes_ns(dear), (without_ns + 7_000 * wakes, wakes));
+}
+
+/// Of two computing threads on one CPU, the time of all that is outside the scheduler
+/// doubles. What the scheduler itself takes stays.
+#[test]
+fn a_slowdown_reaches_all_that_is_outside_the_scheduler_and_nothing_else() {
+    let text = r#"
+[program.work]
+steps = [{ loop = { times = 50, steps = [{ compute = "20us" }, "yield"] } }]
+[[client]]
+name = "a"
+count = 2
+program = "work"
+"#;
+    let run = |outside_percent| {
+        let costs = SchedulerCosts {
+            outside_percent,
+            tick: "1s".parse().expect("a time"),
+            ..SchedulerCosts::default()
+        };
+        let mut simulation = start(&scenario(text), &machine(1, LayoutName::GlobalList, costs));
+        simulation.run().expect("it can go on");
+        let counts = simulation.counts();
+        let held_ns = simulation.lock_statistics().held_ns;
+        (
+            simulation.now_ns(),
+            counts.schedules_ns,
+            held_ns,
+            counts.switches,
+        )
+    };
+    let (once_ns, schedules_ns, held_ns, switches) = run(100);
+    let (twice_ns, same_schedules_ns, same_held_ns, same_switches) = run(200);
+    assert_eq!((same_schedules_ns, same_held_ns), (schedules_ns, held_ns));
+    assert_eq!(same_switches, switches);
+    let costs = SchedulerCosts::default();
+    // A yield and the exit are system calls. The run ends as the last switch begins.
+    let calls = 2 * 51;
+    let switches_ns = (switches - 1) * costs.context_switch.0;
+    let outside_ns = 100 * 20_000 + calls * costs.system_call.0 + switches_ns;
+    assert_eq!(twice_ns, once_ns + outside_ns);
 }
 
 #[test]

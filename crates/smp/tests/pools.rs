@@ -6,7 +6,7 @@ use std::path::Path;
 use prorata_scenario::Scenario;
 use prorata_smp::{
     LayoutName, MachineModel, SchedulerCosts, SharedBy, SmpError, SmpSimulation, Topology,
-    TopologyError,
+    TopologyError, WritersWake,
 };
 
 fn start(text: &str, cpus: u32, layout: LayoutName) -> SmpSimulation {
@@ -22,6 +22,7 @@ fn start(text: &str, cpus: u32, layout: LayoutName) -> SmpSimulation {
         layout,
         costs: SchedulerCosts::default(),
         topology: matches!(layout, LayoutName::PoolsBy(_)).then_some(topology),
+        writers: WritersWake::default(),
     };
     SmpSimulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -171,6 +172,7 @@ fn pools_by_topology_without_a_topology_are_refused() {
         layout: LayoutName::PoolsBy(SharedBy::Package),
         costs: SchedulerCosts::default(),
         topology: None,
+        writers: WritersWake::default(),
     };
     let refused = SmpSimulation::new(&scenario, &machine, 1).expect_err("nothing is said");
     assert_eq!(refused, SmpError::Topology(TopologyError::Missing));

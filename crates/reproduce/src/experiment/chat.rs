@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_smp::{LayoutName, SchedulerCosts, SmpSimulation};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
 use serde::Deserialize;
 
 use super::many_cpus::{
@@ -41,6 +41,9 @@ pub struct ChatRooms {
     /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
+    /// When a full socket wakes its writers.
+    #[serde(default)]
+    pub writers: WritersWake,
 }
 
 /// A configuration of the benchmark.
@@ -198,6 +201,27 @@ impl ChatRooms {
             let metric = format!("{label}{title}, {BASE_CPUS} to {most} CPUs: growth of requests");
             findings.add(metric, growth, ": 1");
         }
+        self.add_counted_growth(findings, label);
+    }
+
+    /// Decisions and lock requests for each message, as counted, over those on two CPUs.
+    fn add_counted_growth(&self, findings: &mut Findings, label: &str) {
+        for &layout in &self.layouts {
+            let title = layout.title();
+            for what in ["schedules a message", "lock requests a message"] {
+                let value = |cpus: u32| {
+                    let of = of(layout, &on_cpus(cpus));
+                    findings.value(&format!("{label}{of} {what}"))
+                };
+                let growths: Vec<(u32, f64)> = (self.cpus.iter())
+                    .map(|&cpus| (cpus, value(cpus) / value(BASE_CPUS)))
+                    .collect();
+                for (cpus, growth) in growths {
+                    let metric = format!("{label}{title}, {cpus} over {BASE_CPUS} CPUs: {what}");
+                    findings.add(metric, growth, ": 1");
+                }
+            }
+        }
     }
 
     /// Throughput on each machine beyond the paper's over that on the next smaller
@@ -265,14 +289,26 @@ impl ChatRooms {
         let scenario = self.chat.scenario(rooms, messages);
         for &layout in &self.layouts {
             for &cpus in cpus {
-                let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
+                let machine = MachineModel {
+                    cpus,
+                    layout,
+                    costs: self.costs.clone(),
+                    topology: None,
+                    writers: self.writers,
+                };
+                let mut simulation = context.machine(&scenario, &machine)?;
                 context.run_until(&mut simulation, BEGINS_WITHIN_NS, Chat::has_begun)?;
                 simulation.measure_afresh();
                 context.run_until(&mut simulation, 1_000_000, |_| false)?;
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
                 let seconds = simulation.measured_ns() as f64 / 1e9;
-                let rate = Chat::deliveries(rooms, messages) as f64 / seconds;
-                findings.add(format!("{of} throughput"), rate, "messages/s");
+                let deliveries = Chat::deliveries(rooms, messages) as f64;
+                findings.add(
+                    format!("{of} throughput"),
+                    deliveries / seconds,
+                    "messages/s",
+                );
+                add_counts(findings, &of, deliveries, &simulation);
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);
                 if self.cpus.len() == 1 && context.run == 0 && one_in == self.one_in {
@@ -282,6 +318,21 @@ impl ChatRooms {
             }
         }
         Ok(())
+    }
+}
+
+/// Decisions and lock requests for each message that arrives, as counted.
+fn add_counts(findings: &mut Findings, of: &str, deliveries: f64, simulation: &SmpSimulation) {
+    let locks = simulation.lock_statistics();
+    let counts = simulation.counts();
+    let requests = locks.acquisitions + locks.failed_tries;
+    let counted = [
+        ("schedules a message", counts.schedules),
+        ("wakes a message", counts.wakes),
+        ("lock requests a message", requests),
+    ];
+    for (what, count) in counted {
+        findings.add(format!("{of} {what}"), count as f64 / deliveries, "");
     }
 }
 
@@ -430,5 +481,35 @@ fn lengths_chart(title: &str, simulation: &SmpSimulation) -> Chart {
         y: Axis::of("calls of schedule()"),
         curves: vec![Curve::new(Shape::Bars(width), 0, "", bars)],
         rules: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_growth_of_requests_by_cpus_is_that_of_the_counts() {
+        let rooms: ChatRooms = toml::from_str(
+            r#"
+configurations = [{ rooms = 1, messages = 1 }]
+cpus = [2, 4]
+layouts = ["global-list"]
+one-in = 1
+runs = 1
+chat = { socket = 1, write = "1us", read = "1us" }
+"#,
+        )
+        .expect("an experiment");
+        let mut findings = Findings::default();
+        for (cpus, schedules, requests) in [(2, 0.1, 0.25), (4, 0.3, 0.5)] {
+            let of = format!("DSS, {cpus} CPUs:");
+            findings.add(format!("{of} schedules a message"), schedules, "");
+            findings.add(format!("{of} lock requests a message"), requests, "");
+        }
+        rooms.add_counted_growth(&mut findings, "");
+        let growth = |what: &str| findings.value(&format!("DSS, 4 over 2 CPUs: {what}"));
+        assert!((growth("schedules a message") - 3.0).abs() < 1e-9);
+        assert!((growth("lock requests a message") - 2.0).abs() < 1e-9);
     }
 }

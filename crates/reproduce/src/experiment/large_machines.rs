@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::file::Time;
-use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, Topology};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, Topology, WritersWake};
 use serde::Deserialize;
 
 use super::many_cpus::{add_locks, add_ratios, of, on_cpus, pairs};
@@ -105,6 +105,7 @@ impl LargeMachines {
             layout,
             costs: self.costs.clone(),
             topology: self.topology.clone(),
+            writers: WritersWake::default(),
         };
         let mut simulation = context.machine(&scenario, &machine)?;
         let mut end_ns = 0;

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
 
 use super::{Context, Result};
 use crate::error::ReproduceError;
@@ -27,6 +27,7 @@ impl Context<'_> {
             layout,
             costs: costs.clone(),
             topology: None,
+            writers: WritersWake::default(),
         };
         self.machine(scenario, &machine)
     }

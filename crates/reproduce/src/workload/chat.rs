@@ -1,5 +1,7 @@
 //! Chat: rooms whose users send each other messages (2001, 5.2).
 
+use std::num::NonZeroU32;
+
 use prorata_scenario::Scenario;
 use prorata_scenario::file::{Distribution, Pipe, Step, Time, Varying};
 use prorata_smp::SmpSimulation;
@@ -22,19 +24,62 @@ const OTHERS: u32 = USERS - 1;
 ///                                                      client receive
 /// ```
 ///
-/// A socket takes so many messages before a writer waits. Room in the socket wakes all
-/// waiting writers. All threads are there, and wait, before the first message is sent.
-/// Then each thread of the client lets the next one begin, as System V semaphores of
-/// Linux 2.4 do.
+/// Clients send as fast as their sockets take messages. Room in a socket wakes all waiting
+/// writers. All threads are there, and wait, before the first message is sent. Then each
+/// thread of the client lets the next one begin, as System V semaphores of Linux 2.4 do.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
-    /// Messages that a socket takes before a writer waits.
-    pub socket: u32,
+    /// What a socket takes before a writer waits.
+    pub socket: Socket,
     /// CPU time to write a message to a socket, on average; exponential.
     pub write: Time,
     /// CPU time to read a message from a socket, on average; exponential.
     pub read: Time,
+}
+
+/// What a socket takes before a writer waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "write a number of messages, or { message-bytes = 1024 } for a buffer of bytes"
+)]
+pub enum Socket {
+    /// So many messages.
+    Messages(u32),
+    /// So many bytes.
+    Buffer(SocketBuffer),
+}
+
+/// A socket with a buffer of bytes. As in `tcp_sendmsg()` of Linux 2.4, a writer waits
+/// once the buffer is full, so the last message may go beyond it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SocketBuffer {
+    /// Bytes that a message takes in the buffer, with all that the kernel keeps for it.
+    pub message_bytes: NonZeroU32,
+    /// Bytes of the buffer.
+    #[serde(default = "SocketBuffer::default_bytes")]
+    pub buffer_bytes: u32,
+}
+
+impl SocketBuffer {
+    /// The default of Linux 2.4 (`SK_WMEM_MAX`).
+    pub const DEFAULT_BYTES: u32 = 65_535;
+
+    fn default_bytes() -> u32 {
+        SocketBuffer::DEFAULT_BYTES
+    }
+}
+
+impl Socket {
+    /// Messages in a socket that is full.
+    fn messages(self) -> u32 {
+        match self {
+            Socket::Messages(messages) => messages,
+            Socket::Buffer(socket) => socket.buffer_bytes.div_ceil(socket.message_bytes.get()),
+        }
+    }
 }
 
 /// Time for all threads to come to wait for the beginning.
@@ -53,9 +98,9 @@ impl Chat {
         let mut pipe = |name: String, capacity| scenario.pipes.insert(name, Pipe { capacity });
         pipe(BEGIN.to_owned(), 1);
         for (room, user) in &users {
-            pipe(format!("up {room}.{user}"), self.socket);
+            pipe(format!("up {room}.{user}"), self.socket.messages());
             pipe(format!("semaphore {room}.{user}"), messages);
-            pipe(format!("down {room}.{user}"), self.socket);
+            pipe(format!("down {room}.{user}"), self.socket.messages());
         }
         let threads = |roles: [(&str, Role); 2]| {
             let of_user = |&(room, user): &(u32, u32)| {
@@ -139,4 +184,59 @@ fn compute(mean: Time) -> Step {
 fn begins(then: Step) -> Vec<Step> {
     let begin = || BEGIN.to_owned();
     vec![Step::Receive(begin()), Step::Send(begin()), then]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, WritersWake};
+
+    fn socket(text: &str) -> Socket {
+        #[derive(Deserialize)]
+        struct Holder {
+            socket: Socket,
+        }
+        let holder: Holder = toml::from_str(text).expect("a socket");
+        holder.socket
+    }
+
+    #[test]
+    fn a_socket_takes_messages_until_its_bytes_are_full() {
+        assert_eq!(socket("socket = 3").messages(), 3);
+        assert_eq!(socket("socket = { message-bytes = 1024 }").messages(), 64);
+        let text = "socket = { message-bytes = 100, buffer-bytes = 250 }";
+        assert_eq!(socket(text).messages(), 3);
+        assert_eq!(socket("socket = { message-bytes = 65536 }").messages(), 1);
+    }
+
+    /// One room of ten messages a user, on one CPU.
+    fn run(socket: Socket) -> SmpSimulation {
+        let us = |us: u64| Time(us * 1000);
+        let chat = Chat {
+            socket,
+            write: us(2),
+            read: us(1),
+        };
+        let machine = MachineModel {
+            cpus: 1,
+            layout: LayoutName::GlobalList,
+            costs: SchedulerCosts::default(),
+            topology: None,
+            writers: WritersWake::AThirdFree,
+        };
+        let mut simulation = SmpSimulation::new(&chat.scenario(1, 10), &machine, 1)
+            .unwrap_or_else(|error| panic!("{error}"));
+        simulation.run().expect("it can go on");
+        assert_eq!(simulation.alive(), 0);
+        simulation
+    }
+
+    /// Clients do not wait for their messages to arrive. So the more a socket takes, the
+    /// fewer decisions a message costs.
+    #[test]
+    fn clients_send_until_their_sockets_are_full() {
+        let decisions = |messages| run(Socket::Messages(messages)).counts().schedules;
+        let (one, ten) = (decisions(1), decisions(10));
+        assert!(2 * ten < one, "{ten} against {one}");
+    }
 }

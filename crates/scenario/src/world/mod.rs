@@ -30,6 +30,12 @@ pub trait World {
     /// Otherwise the sender that has waited longest gets the room.
     const WAKES_ALL_SENDERS: bool = false;
 
+    /// Whether waiting senders of a pipe wake, after a receive has left so many messages
+    /// in it. Only where [`World::WAKES_ALL_SENDERS`].
+    fn wakes_senders(&self, capacity: u32, messages: u32) -> bool {
+        messages < capacity
+    }
+
     /// The objects at which threads meet; at first [`Objects::new`].
     fn objects(&mut self) -> &mut Objects;
 

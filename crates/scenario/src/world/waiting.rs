@@ -94,7 +94,10 @@ pub trait Waiting: Rights {
         }
         if Self::WAKES_ALL_SENDERS {
             state.messages -= 1;
-            self.wake_senders(pipe);
+            let (capacity, messages) = (state.capacity, state.messages);
+            if self.wakes_senders(capacity, messages) {
+                self.wake_senders(pipe);
+            }
             return true;
         }
         // The next sender's message takes the room at once.
