@@ -1,0 +1,235 @@
+//! A machine and a program that may be those of 2001, and what a run of them comes to.
+
+use prorata_reproduce::workload::{Chat, Socket, SocketBuffer};
+use prorata_scenario::file::Time;
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
+
+use crate::Outcome;
+
+/// What the paper prints of DSS on two CPUs (2001, Table 3): contention in per cent, mean
+/// hold and wait in microseconds; and messages a second of the published program on a
+/// comparable machine.
+const TARGETS: [f64; 4] = [18.3, 15.0, 26.0, 115_000.0];
+
+/// One of so many messages is sent, as in the figures.
+pub const ONE_IN: u32 = 10;
+
+/// The values of each parameter, in the order of [`Candidate`]. A message of 100 bytes and
+/// its headers take an allocation of 256 bytes at least.
+const PARAMETERS: [&[u64]; 5] = [
+    &[256, 512, 1024, 2048, 4096],
+    &[500, 1_000, 2_000],
+    &[14_000, 20_000, 28_000, 40_000, 56_000],
+    &[0, 10_000, 20_000, 30_000, 45_000],
+    &[480, 560, 680, 800],
+];
+
+/// A machine and a program that may be those of 2001.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Bytes of a message in a socket.
+    pub bytes: u32,
+    /// CPU time to write a message; to read takes half of that.
+    pub write_ns: u64,
+    /// A switch, and a start on another CPU.
+    pub switch_ns: u64,
+    pub wakeup_ns: u64,
+    pub examine_ns: u64,
+}
+
+/// What a run comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub messages_per_s: f64,
+    pub contention: f64,
+    pub hold_us: f64,
+    pub wait_us: f64,
+    pub schedules: f64,
+    pub requests: f64,
+    pub length: f64,
+}
+
+impl Candidate {
+    pub const COLUMNS: &str = "bytes,write_ns,switch_ns,wakeup_ns,examine_ns";
+
+    pub fn grid() -> Vec<Candidate> {
+        let mut all = vec![[0; 5]];
+        for (parameter, values) in PARAMETERS.iter().enumerate() {
+            let with = |candidate: [u64; 5]| {
+                values.iter().map(move |value| {
+                    let mut with = candidate;
+                    with[parameter] = *value;
+                    with
+                })
+            };
+            all = all.into_iter().flat_map(with).collect();
+        }
+        all.into_iter().map(Candidate::new).collect()
+    }
+
+    fn new([bytes, write_ns, switch_ns, wakeup_ns, examine_ns]: [u64; 5]) -> Candidate {
+        Candidate {
+            bytes: bytes as u32,
+            write_ns,
+            switch_ns,
+            wakeup_ns,
+            examine_ns,
+        }
+    }
+
+    pub fn row(&self) -> String {
+        let Candidate {
+            bytes,
+            write_ns,
+            switch_ns,
+            wakeup_ns,
+            examine_ns,
+        } = self;
+        format!("{bytes},{write_ns},{switch_ns},{wakeup_ns},{examine_ns}")
+    }
+
+    pub fn parse(row: &str) -> Outcome<Candidate> {
+        let numbers: Vec<u64> = row
+            .split(',')
+            .take(5)
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        let numbers: [u64; 5] = numbers
+            .try_into()
+            .map_err(|_| format!("{row}: a candidate has five numbers"))?;
+        Ok(Candidate::new(numbers))
+    }
+
+    /// The program and the machine.
+    pub fn setup(&self) -> Outcome<Setup> {
+        let socket = SocketBuffer {
+            message_bytes: self.bytes.try_into()?,
+            buffer_bytes: SocketBuffer::DEFAULT_BYTES,
+        };
+        Ok(Setup {
+            chat: Chat {
+                socket: Socket::Buffer(socket),
+                write: Time(self.write_ns),
+                read: Time(self.write_ns / 2),
+            },
+            costs: SchedulerCosts {
+                context_switch: Time(self.switch_ns),
+                cache_refill: Time(self.switch_ns),
+                wakeup: Time(self.wakeup_ns),
+                examine: Time(self.examine_ns),
+                ..SchedulerCosts::default()
+            },
+            writers: WritersWake::AThirdFree,
+            one_in: ONE_IN,
+        })
+    }
+}
+
+/// A load and a scheduler: rooms, messages a user, and where tasks wait.
+pub type Load = ((u32, u32), LayoutName);
+
+/// A program and a machine of any size.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub chat: Chat,
+    pub costs: SchedulerCosts,
+    pub writers: WritersWake,
+    /// One of so many messages is sent.
+    pub one_in: u32,
+}
+
+impl Setup {
+    /// The mean of so many runs, on so many CPUs.
+    pub fn measure(&self, load: Load, cpus: u32, seeds: u64) -> Outcome<Measured> {
+        let run = |seed| self.measure_once(load, cpus, seed);
+        let runs: Vec<Measured> = (1..=seeds).map(run).collect::<Outcome<_>>()?;
+        Ok(Measured::mean(&runs))
+    }
+
+    fn measure_once(
+        &self,
+        ((rooms, messages), layout): Load,
+        cpus: u32,
+        seed: u64,
+    ) -> Outcome<Measured> {
+        let messages = messages.div_ceil(self.one_in);
+        let machine = MachineModel {
+            cpus,
+            layout,
+            costs: self.costs.clone(),
+            topology: None,
+            writers: self.writers,
+        };
+        let scenario = self.chat.scenario(rooms, messages);
+        let mut simulation = SmpSimulation::new(&scenario, &machine, seed)?;
+        while !Chat::has_begun(&simulation) {
+            simulation.run_to(simulation.now_ns() + 100_000)?;
+        }
+        simulation.measure_afresh();
+        while simulation.alive() > 0 {
+            simulation.run_to(simulation.now_ns() + 1_000_000)?;
+        }
+        Ok(Measured::of(&simulation, Chat::deliveries(rooms, messages)))
+    }
+}
+
+impl Measured {
+    pub const COLUMNS: &str = "messages_per_s,contention,hold_us,wait_us,schedules_per_message,\
+                           requests_per_message,length";
+
+    fn of(simulation: &SmpSimulation, deliveries: u64) -> Measured {
+        let locks = simulation.lock_statistics();
+        let deliveries = deliveries as f64;
+        Measured {
+            messages_per_s: deliveries / simulation.measured_ns() as f64 * 1e9,
+            contention: locks.contention() * 100.0,
+            hold_us: locks.mean_hold_ns() / 1e3,
+            wait_us: locks.mean_wait_ns() / 1e3,
+            schedules: simulation.counts().schedules as f64 / deliveries,
+            requests: (locks.acquisitions + locks.failed_tries) as f64 / deliveries,
+            length: simulation.lengths().mean(),
+        }
+    }
+
+    pub fn row(&self) -> String {
+        format!(
+            "{:.0},{:.2},{:.2},{:.2},{:.3},{:.3},{:.1}",
+            self.messages_per_s,
+            self.contention,
+            self.hold_us,
+            self.wait_us,
+            self.schedules,
+            self.requests,
+            self.length
+        )
+    }
+
+    /// The mean of several runs.
+    pub fn mean(runs: &[Measured]) -> Measured {
+        let mean = |of: fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        Measured {
+            messages_per_s: mean(|run| run.messages_per_s),
+            contention: mean(|run| run.contention),
+            hold_us: mean(|run| run.hold_us),
+            wait_us: mean(|run| run.wait_us),
+            schedules: mean(|run| run.schedules),
+            requests: mean(|run| run.requests),
+            length: mean(|run| run.length),
+        }
+    }
+
+    /// The root of the mean square of the logarithms of ours over the targets.
+    pub fn distance(&self) -> f64 {
+        let ours = [
+            self.contention,
+            self.hold_us,
+            self.wait_us,
+            self.messages_per_s,
+        ];
+        let squares = ours
+            .iter()
+            .zip(TARGETS)
+            .map(|(ours, target)| (ours / target).ln().powi(2));
+        (squares.sum::<f64>() / TARGETS.len() as f64).sqrt()
+    }
+}

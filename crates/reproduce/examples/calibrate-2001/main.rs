@@ -1,0 +1,41 @@
+//! Calibrates the machine of 2001 under Chat, and holds the calibrated machines against
+//! the paper. `scripts/calibrate-2001` runs it.
+//!
+//! ```text
+//!   grid       two CPUs, DSS, (20,200)    ---->  grid.csv       every candidate
+//!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
+//!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one taken away
+//!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
+//!   runs       optima.csv, all schedulers ---->  runs.csv
+//!   headlines  runs.csv                   ---->  headlines.csv  what holds
+//! ```
+
+mod candidate;
+mod headlines;
+mod stages;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [stage, directory] = &arguments[..] else {
+        return Err(
+            "write grid, optima, mechanisms, order, runs or headlines, and a directory".into(),
+        );
+    };
+    let directory = PathBuf::from(directory);
+    match stage.as_str() {
+        "grid" => stages::grid(&directory),
+        "optima" => stages::optima(&directory),
+        "mechanisms" => stages::mechanisms(&directory),
+        "order" => stages::order(&directory),
+        "runs" => stages::runs(&directory),
+        "headlines" => headlines::write(&directory),
+        other => {
+            Err(format!("{other}: write grid, optima, mechanisms, order, runs or headlines").into())
+        }
+    }
+}
