@@ -74,6 +74,20 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// What nodes receive in so many periods, from the middle of the unclaimed columns on: a turn that
+    /// goes on from slot to slot is charged at its end.
+    fn received(&self, nodes: &[u32], periods: u32) -> Result<Vec<f64>, Failed> {
+        const MIDDLE_NS: u64 = PERIOD_NS * 3 / 4;
+        let into_ns = (now_ns() - self.geometry.begin_ns(0)) % PERIOD_NS;
+        let wait_ns = (PERIOD_NS + MIDDLE_NS - into_ns) % PERIOD_NS;
+        thread::sleep(Duration::from_nanos(wait_ns));
+        received(
+            self.scheduler,
+            nodes,
+            Duration::from_nanos(PERIOD_NS) * periods,
+        )
+    }
+
     /// Puts the claims into force, and waits until they are.
     fn publish(&self) -> Result<Tick, Failed> {
         let from = self.scheduler.publish_slots(&self.words, 0)?;
@@ -141,7 +155,7 @@ pub fn claims() -> Result<(), Failed> {
             settle();
             table.publish()?;
             settle();
-            let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
+            let times = table.received(&[1, 2], 20)?;
             check_row(&tallies(&scheduler)[0], 100)?;
             let rest = f64::from(possible_cpus()) - 0.5;
             judge(&times, &[0.5, rest], 1.0, 1.4e9)?;
@@ -174,7 +188,7 @@ pub fn without_timer() -> Result<(), Failed> {
         table.publish()?;
         settle();
         if columns > 0 {
-            let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
+            let times = table.received(&[1, 2], 20)?;
             judge(&times, &[0.5, rest], 2.0, 1.4e9)?;
         }
     }
@@ -202,7 +216,7 @@ pub fn insulation() -> Result<(), Failed> {
     settle();
     table.publish()?;
     settle();
-    let times = received(&scheduler, &[1, 2], Duration::from_secs(4))?;
+    let times = table.received(&[1, 2], 40)?;
     for row in tallies(&scheduler) {
         check_row(&row, 70)?;
     }
@@ -259,7 +273,7 @@ pub fn gifts() -> Result<(), Failed> {
     (0..possible_cpus()).for_each(|row| table.claim(row, 5, 1 | GIFT));
     table.publish()?;
     settle();
-    let times = received(&scheduler, &[1, 2], Duration::from_secs(3))?;
+    let times = table.received(&[1, 2], 30)?;
     tallies(&scheduler);
     judge(&times, &[0.75 * cpus, 0.25 * cpus], 3.0, 2.0e9)
 }
