@@ -23,6 +23,7 @@ use rustix::time::Timespec;
 
 use crate::layout::{HEADER_BYTES, Layout, MAGIC, OPEN, VERSION, read, read_client};
 use crate::memory::Memory;
+use crate::rows::Rows;
 
 /// How often a thread that is to end is woken, until it has.
 const END_INTERVAL: Duration = Duration::from_millis(1);
@@ -302,13 +303,19 @@ impl Reader {
     /// Waits until the table is not as it was at `sequence`, or until a time on the monotonic clock;
     /// may return earlier. The time is kept as exactly as the thread's timers are.
     pub fn wait(&self, sequence: u32, until_ns: Option<u64>) -> io::Result<()> {
+        self.wait_for(Rows::ALL, sequence, until_ns)
+    }
+
+    /// The same for changes of some rows. Changes of others end it at times, too.
+    pub fn wait_for(&self, rows: Rows, sequence: u32, until_ns: Option<u64>) -> io::Result<()> {
         let until = until_ns.map(|until_ns| Timespec {
             tv_sec: (until_ns / 1_000_000_000) as i64,
             tv_nsec: (until_ns % 1_000_000_000) as _,
         });
         let word = &self.memory.header().sequence;
-        let all = NonZeroU32::MAX;
-        match futex::wait_bitset(word, futex::Flags::empty(), sequence, until.as_ref(), all) {
+        // A wait for no row would have no end.
+        let bits = rows.bits().unwrap_or(NonZeroU32::MAX);
+        match futex::wait_bitset(word, futex::Flags::empty(), sequence, until.as_ref(), bits) {
             Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, fence};
+use std::sync::atomic::fence;
 
 use prorata_core::slots::claim::Claim;
 use prorata_core::slots::geometry::Geometry;
@@ -18,6 +18,7 @@ use crate::layout::{
     CLOSED, ClaimRecord, Layout, MAGIC, OPEN, RowRecord, VERSION, written, written_client,
 };
 use crate::memory::Memory;
+use crate::rows::Rows;
 
 /// The only writer of a table's file. Dropping it closes the table and removes the file.
 #[derive(Debug)]
@@ -125,9 +126,18 @@ impl Writer {
     ///
     /// Cost: the changed cells and the rows; one system call.
     pub fn publish(&self, table: &mut Timetable) -> News {
+        let (news, rows) = self.write(table);
+        self.wake(rows);
+        news
+    }
+
+    /// The same for readers that look, and the rows whose changes others wait for: [`Self::wake`] wakes
+    /// those.
+    pub fn write(&self, table: &mut Timetable) -> (News, Rows) {
         let news = table.take_news();
-        if news == News::default() && !self.rows_changed(table) {
-            return news;
+        let rows = self.changed_rows(table, &news);
+        if rows == Rows::default() {
+            return (news, rows);
         }
         let header = self.memory.header();
         let sequence = header.sequence.load(Relaxed);
@@ -144,8 +154,17 @@ impl Writer {
         }
         self.write_rest(table);
         header.sequence.store(sequence.wrapping_add(2), Release);
-        wake(&header.sequence);
-        news
+        (news, rows)
+    }
+
+    /// Wakes readers that wait for changes of these rows.
+    pub fn wake(&self, rows: Rows) {
+        if let Some(bits) = rows.bits() {
+            let all = i32::MAX as u32;
+            let sequence = &self.memory.header().sequence;
+            // Without waiters there is nothing to wake; the call has no other way to fail here.
+            let _ = futex::wake_bitset(sequence, futex::Flags::empty(), all, bits);
+        }
     }
 
     fn rows(&self) -> impl Iterator<Item = (u32, &RowRecord)> {
@@ -155,9 +174,18 @@ impl Writer {
         (0..).zip(rows)
     }
 
-    fn rows_changed(&self, table: &Timetable) -> bool {
-        self.rows()
-            .any(|(number, row)| (row.is_online.load(Relaxed) != 0) != table.is_online(number))
+    /// Rows in which anything changed.
+    fn changed_rows(&self, table: &Timetable, news: &News) -> Rows {
+        let row_of = |index| self.geometry.cell(index).row;
+        let claims = news.claims.iter().map(|&index| row_of(index));
+        let words = news.words.iter().map(|&(_, index)| row_of(index));
+        let turned = self
+            .rows()
+            .filter(|&(number, row)| (row.is_online.load(Relaxed) != 0) != table.is_online(number));
+        claims
+            .chain(words)
+            .chain(turned.map(|(number, _)| number))
+            .collect()
     }
 
     fn write_rest(&self, table: &Timetable) {
@@ -223,14 +251,9 @@ impl Drop for Writer {
         let header = self.memory.header();
         header.state.store(CLOSED, Release);
         header.sequence.fetch_add(2, Acquire);
-        wake(&header.sequence);
+        self.wake(Rows::ALL);
         if let Some(path) = &self.path {
             let _ = remove_file(path);
         }
     }
-}
-
-fn wake(sequence: &AtomicU32) {
-    // Without waiters there is nothing to wake; the call has no other way to fail here.
-    let _ = futex::wake(sequence, futex::Flags::empty(), i32::MAX as u32);
 }

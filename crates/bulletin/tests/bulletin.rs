@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prorata_bulletin::{BulletinError, FILE_NAME, Reader, Writer};
+use prorata_bulletin::{BulletinError, FILE_NAME, Reader, Rows, Writer};
 use prorata_core::ids::ClientId;
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
 use prorata_core::slots::Mode;
@@ -234,6 +234,53 @@ fn a_change_wakes_those_that_wait() {
     });
     // A time that has passed ends the wait.
     reader.wait(reader.sequence(), Some(1)).unwrap();
+}
+
+#[test]
+fn a_change_wakes_those_that_wait_for_its_row() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    let mut table = table(2);
+    let writer = Writer::create(&path, &mut table, &[0, 1]).unwrap();
+    let mut claim = |row| {
+        let request = SlotRequest {
+            cell: Cell { row, column: 0 },
+            schedulee: schedulee(1),
+            level: Level::Hard,
+            expires: None,
+        };
+        let claimed = table.claim_slots(&caller(), &[request], Mode::AllOrNothing, None, 0);
+        claimed.unwrap();
+        writer.publish(&mut table);
+    };
+    let reader = Reader::open(&path).unwrap();
+    let before = reader.sequence();
+    let own = || rustix::thread::gettid().as_raw_nonzero().get();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            tell.send(own()).unwrap();
+            reader.wait_for(Rows::one(1), before, None).unwrap();
+            reader.sequence()
+        });
+        let thread = told.recv().unwrap();
+        while !sleeps(thread) {
+            std::thread::yield_now();
+        }
+        claim(0);
+        let other = reader.sequence();
+        assert_ne!(other, before);
+        // A wake would show at once.
+        assert!(sleeps(thread));
+        claim(1);
+        assert_ne!(waiting.join().unwrap(), other);
+    });
+}
+
+/// Whether a thread of this process sleeps.
+fn sleeps(thread: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    state.is_ok_and(|state| state.contains(") S "))
 }
 
 #[test]

@@ -206,6 +206,7 @@ impl Server {
                 self.control.renew_roots();
             }
             self.control.advance_slots();
+            self.control.slots.wake_readers();
             let is_stopped = self.serve_ready(now);
             self.tell_news(now);
             if is_stopped {
@@ -409,6 +410,7 @@ impl Server {
                 Err(refusal) => session.dismiss(&refusal, now),
             };
             self.settle(id, result);
+            self.control.slots.wake_readers();
         }
         stop
     }

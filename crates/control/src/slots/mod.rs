@@ -46,6 +46,14 @@ impl Slots {
         self.news.extend(news);
     }
 
+    /// Wakes readers that wait for what changed. Those that keep boundaries outrank the daemon, so an
+    /// answer goes first.
+    pub fn wake_readers(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.wake_readers();
+        }
+    }
+
     /// What is to be told now.
     pub fn take_news(&mut self) -> VecDeque<News> {
         std::mem::take(&mut self.news)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use prorata_bulletin::Writer;
+use prorata_bulletin::{Rows, Writer};
 use prorata_core::ids::ClientId;
 use prorata_core::slots::account::Tokens;
 use prorata_core::slots::admission::Grant;
@@ -58,6 +58,8 @@ pub(crate) struct OpenTable {
     /// The CPU of each row.
     pub cpus: Vec<u32>,
     writer: Writer,
+    /// Rows with changes that the readers waiting for them were not woken for.
+    unheard: Rows,
     /// Cells in which the journal's image may differ from the table.
     behind: BTreeSet<usize>,
     /// When to look at processes and CPUs again.
@@ -88,6 +90,7 @@ impl OpenTable {
             table,
             cpus: kept.cpus.clone(),
             writer,
+            unheard: Rows::default(),
             behind,
             look_at_ns: now_ns,
             enforcement: Err("the engine enforces no timetable".into()),
@@ -246,8 +249,14 @@ impl OpenTable {
     }
 
     fn show(&mut self) {
-        let news = self.writer.publish(&mut self.table);
+        let (news, rows) = self.writer.write(&mut self.table);
+        self.unheard = self.unheard | rows;
         self.behind.extend(news.claims);
+    }
+
+    /// Wakes readers that wait for what changed.
+    pub fn wake_readers(&mut self) {
+        self.writer.wake(std::mem::take(&mut self.unheard));
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use prorata_bulletin::Reader;
+use prorata_bulletin::{Reader, Rows};
 use prorata_core::slots::geometry::{Cell, Tick};
 use rustix::thread::CpuSet;
 
@@ -221,7 +221,7 @@ impl Watch {
         }
     }
 
-    /// Sleeps until shortly before the next boundary, or until the table changes.
+    /// Sleeps until shortly before the next boundary, or until a row of its own changes.
     fn sleep(&self, sequence: u32) {
         let until_ns = match self.due {
             Tick::MAX => None,
@@ -231,8 +231,9 @@ impl Watch {
             }
         };
         self.promise(until_ns.unwrap_or(u64::MAX));
+        let rows: Rows = self.rows.iter().map(|row| row.index).collect();
         // A thread that cannot wait looks again soon.
-        if self.reader.wait(sequence, until_ns).is_err() {
+        if self.reader.wait_for(rows, sequence, until_ns).is_err() {
             std::thread::sleep(std::time::Duration::from_nanos(MILLISECOND_NS));
         }
     }
