@@ -153,13 +153,19 @@ impl Findings {
         let mut findings = Findings::of_runs(runs);
         let averaged = findings.measured.len();
         derive(&mut findings);
-        for measured in &mut findings.measured[averaged..] {
+        findings.set_errors_of_jackknife(averaged, &without);
+        findings
+    }
+
+    /// Gives each number from a place on the error of the jackknife. `without` has the same
+    /// numbers as they are without each run, or each batch of what was drawn, in turn.
+    pub fn set_errors_of_jackknife(&mut self, from: usize, without: &[Findings]) {
+        for measured in &mut self.measured[from..] {
             let values = without
                 .iter()
                 .map(|findings| findings.value(&measured.metric));
             measured.sample = Sample::of_jackknife(&values.collect::<Vec<_>>());
         }
-        findings
     }
 
     pub fn draw(&mut self, panel: &str, chart: &Chart) {

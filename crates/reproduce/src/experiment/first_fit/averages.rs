@@ -1,10 +1,12 @@
 //! What became of many sets, by their loads.
 
+use std::ops::AddAssign;
+
 use super::placing::Placed;
 use super::tasks::TaskSet;
 
 /// The sets whose loads are in one interval.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 struct Interval {
     /// Of sets that have a task at all.
     sets: f64,
@@ -18,7 +20,19 @@ struct Interval {
     empty_cpus: f64,
 }
 
+impl AddAssign for Interval {
+    fn add_assign(&mut self, other: Interval) {
+        self.sets += other.sets;
+        self.achieved += other.achieved;
+        self.whole += other.whole;
+        self.tasks += other.tasks;
+        self.left_out += other.left_out;
+        self.empty_cpus += other.empty_cpus;
+    }
+}
+
 /// Averages over intervals of the load, of one number of CPUs.
+#[derive(Clone)]
 pub struct Averages {
     cpus: u32,
     intervals: Vec<Interval>,
@@ -48,6 +62,13 @@ impl Averages {
         interval.tasks += set.tasks.len() as f64;
         interval.left_out += f64::from(placed.left_out);
         interval.empty_cpus += f64::from(placed.empty_cpus) / f64::from(self.cpus);
+    }
+
+    /// Adds what became of other sets, on as many CPUs.
+    pub fn add_all(&mut self, others: &Averages) {
+        for (own, other) in self.intervals.iter_mut().zip(&others.intervals) {
+            *own += *other;
+        }
     }
 
     /// Middles of intervals, and the percentage of load achieved there; none where no set has a
