@@ -119,6 +119,9 @@ pub enum Rule {
     /// interval of 99.9 % around the mean of ours, of at least ten runs. At 95 % one in twenty
     /// laws would fail.
     Law,
+    /// One of ours: the paper's number is of one run, and no further from the mean of ours than
+    /// two standard deviations of a run, of at least ten runs. More runs do not widen that.
+    Draw,
     /// Greater: the interval of ours lies above the paper's number.
     Above,
     /// Smaller: the interval of ours lies below the paper's number.
@@ -211,17 +214,26 @@ pub enum Seeds {
 }
 
 impl Expectation {
+    /// How far off ours may be, which of one draw is a matter of how ours spread.
+    fn tolerance_of(&self, measured: &Measured) -> f64 {
+        let enough = measured.sample.filter(|sample| sample.runs >= LEAST_RUNS);
+        match self.rule {
+            Rule::Draw => self.tolerance + enough.map_or(0.0, |sample| 2.0 * sample.deviation),
+            _ => self.tolerance,
+        }
+    }
+
     /// Whether a number keeps to the rule. The tolerance is the paper's own spread. The margin
     /// is that of the mean of ours. It counts only where the paper's number has no spread: at a
     /// law, for us; at an order, against us.
     fn is_reproduced_by(&self, measured: &Measured) -> bool {
         let distance = measured.value - self.paper;
         // Sums of decimal fractions must not decide at the very edge.
-        let tolerance = self.tolerance + 1e-9 * self.paper.abs().max(1.0);
+        let tolerance = self.tolerance_of(measured) + 1e-9 * self.paper.abs().max(1.0);
         let margin = measured.sample.map_or(0.0, Sample::margin);
         let of_law = measured.sample.filter(|sample| sample.runs >= LEAST_RUNS);
         let keeps_to_rule = match self.rule {
-            Rule::Within => distance.abs() <= tolerance,
+            Rule::Within | Rule::Draw => distance.abs() <= tolerance,
             Rule::AtMost => distance <= tolerance,
             Rule::AtLeast => distance >= -tolerance,
             Rule::Law => distance.abs() <= tolerance + of_law.map_or(0.0, Sample::wide_margin),
@@ -261,7 +273,7 @@ impl Expectation {
             }),
             counted: measured.counted,
             unit: measured.unit,
-            tolerance: self.tolerance,
+            tolerance: self.tolerance_of(measured),
             rule: self.rule,
             verdict,
             headline: self.headline,
@@ -408,6 +420,23 @@ mod tests {
             0.0,
             &Measured::new("ratio", 2.01, "")
         ));
+    }
+
+    /// Two deviations of a run are 0.63 here, however many runs tell so.
+    #[test]
+    fn one_draw_of_the_paper_lies_where_ours_do() {
+        let runs = |value, runs| sampled(value, 0.316 / f64::from(runs).sqrt(), runs as usize);
+        for count in [10, 1_000_u32] {
+            assert!(reproduced(Rule::Draw, 0.0, &runs(2.63, count)), "{count}");
+            assert!(!reproduced(Rule::Draw, 0.0, &runs(2.64, count)), "{count}");
+        }
+        assert!(!reproduced(Rule::Draw, 0.0, &runs(2.01, 9)), "too few");
+        let expectation = expectation(Rule::Draw);
+        let metric = expectation.judge(&runs(2.0, 10), Seeds::OfTheFile);
+        assert!(
+            (metric.tolerance - (0.1 + 2.0 * 0.316)).abs() < 1e-9,
+            "it is shown"
+        );
     }
 
     /// Few runs of ours, with a wide interval, do not stretch the paper's tolerance.

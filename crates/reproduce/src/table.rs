@@ -99,7 +99,7 @@ pub(crate) fn beyond_rows(reproduction: &Reproduction) -> Vec<(&Metric, Vec<Stri
 
 pub(crate) fn tolerance(metric: &Metric) -> String {
     match metric.rule {
-        Rule::Within => format!("± {}", number(metric.tolerance)),
+        Rule::Within | Rule::Draw => format!("± {}", number(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", number(metric.tolerance)),
         Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),

@@ -366,7 +366,7 @@ fn row(metric: &Metric) -> String {
     };
     let verdict = metric.verdict.words();
     let tolerance = match metric.rule {
-        Rule::Within => format!("± {}", short(metric.tolerance)),
+        Rule::Within | Rule::Draw => format!("± {}", short(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", short(metric.tolerance)),
         Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::{Context, Result};
 use crate::finding::Findings;
+use crate::statistics::mean;
 
 /// Work with two costs of a context switch.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -27,6 +28,8 @@ pub struct Slowdown {
 pub struct Case {
     /// Copies of the scenario's second client.
     pub beside: Vec<u32>,
+    /// Runs that are averaged. Lots decide which programs wake together from then on.
+    pub runs: u32,
     /// Under the peer's scheduler.
     pub peer: SwitchCosts,
     /// Under the paper's scheduler.
@@ -72,14 +75,21 @@ impl Slowdown {
         let cases = self.cases.iter();
         let cases = cases.flat_map(|case| case.beside.iter().map(move |beside| (*beside, case)));
         for (beside, case) in cases {
-            let outcome = outcome(context, beside)?;
-            let (with_peer, with_own) = (outcome.worked(case.peer), outcome.worked(case.paper));
-            let slower = (1.0 - with_own / with_peer) * 100.0;
+            let (mut slower, mut switches) = (Vec::new(), Vec::new());
+            let (mut with_peer, mut with_own) = (Vec::new(), Vec::new());
+            for run in 0..case.runs {
+                let outcome = outcome(context, beside, run)?;
+                let (peer, own) = (outcome.worked(case.peer), outcome.worked(case.paper));
+                slower.push((1.0 - own / peer) * 100.0);
+                switches.push(outcome.switches);
+                with_peer.push(peer * self.per_cpu_second);
+                with_own.push(own * self.per_cpu_second);
+            }
             let metric = |what: &str| format!("{beside} interactive: {what}");
-            findings.add(metric("slower"), slower, "%");
-            findings.add(metric("switches"), outcome.switches, "/s");
-            peer.push((f64::from(beside), with_peer * self.per_cpu_second));
-            own.push((f64::from(beside), with_own * self.per_cpu_second));
+            findings.add_runs(metric("slower"), &slower, "%");
+            findings.add_runs(metric("switches"), &switches, "/s");
+            peer.push((f64::from(beside), mean(&with_peer)));
+            own.push((f64::from(beside), mean(&with_own)));
         }
         let chart = Chart {
             title: context.figure.scenario.title.clone(),
@@ -97,7 +107,7 @@ impl Slowdown {
     }
 }
 
-fn outcome(context: &mut Context<'_>, beside: u32) -> Result<Outcome> {
+fn outcome(context: &mut Context<'_>, beside: u32, run: u32) -> Result<Outcome> {
     let mut scenario = context.scenario();
     match (beside, scenario.clients.get_mut(1)) {
         (_, None) => return Err(context.malformed("needs a second client")),
@@ -105,7 +115,7 @@ fn outcome(context: &mut Context<'_>, beside: u32) -> Result<Outcome> {
         (_, Some(second)) => second.count = Some(beside),
     }
     let seconds = scenario.duration.as_secs_f64();
-    let (machine, ()) = context.simulate(&scenario, context.seed(0), ())?;
+    let (machine, ()) = context.simulate(&scenario, context.seed(run), ())?;
     Ok(Outcome {
         received: machine.received_ns(0) as f64 / 1e9 / seconds,
         switches: machine.counts().context_switches as f64 / seconds,
