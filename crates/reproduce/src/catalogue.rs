@@ -19,6 +19,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "1994/figure-1",
     "1994/figure-3",
     "1994/section-4.5",
+    "1994/section-4.5-value",
     "1994/figure-4",
     "1994/figure-5",
     "1994/figure-6",

@@ -17,6 +17,7 @@ mod many_cpus;
 mod modification;
 mod monte_carlo;
 mod mutex;
+mod next_lottery;
 mod overhead;
 mod panel;
 mod passes;
@@ -60,6 +61,8 @@ pub enum Experiment {
     ListSearch(list_search::ListSearch),
     /// What currencies and clients are worth (1994, Figure 3).
     CurrencyGraph(currency_graph::CurrencyGraph),
+    /// What tickets count for after a part of a quantum (1994, 4.5).
+    NextLottery(next_lottery::NextLottery),
     /// Rates of two clients over their tickets (1994, Figure 4).
     RateAccuracy(rate_accuracy::RateAccuracy),
     /// Rates over windows of time (1994, Figure 5).
@@ -134,6 +137,7 @@ impl Experiment {
         match self {
             Experiment::ListSearch(this) => this.run(context),
             Experiment::CurrencyGraph(this) => this.run(context),
+            Experiment::NextLottery(this) => this.run(context),
             Experiment::RateAccuracy(this) => this.run(context),
             Experiment::Windows(this) => this.run(context),
             Experiment::MonteCarlo(this) => this.run(context),
@@ -172,6 +176,7 @@ impl Experiment {
         let of_paper = match self {
             Experiment::ListSearch(_)
             | Experiment::CurrencyGraph(_)
+            | Experiment::NextLottery(_)
             | Experiment::Overhead(_)
             | Experiment::InverseLottery(_)
             | Experiment::HierarchyBound(_)
