@@ -4,9 +4,10 @@
 #   make run-slots see a timetable of the CPUs beside plain Linux, nice and
 #                 SCHED_DEADLINE, in a minute
 #   make test     the tests that CI runs: 12 minutes on two CPUs
-#   make test-all all tests: both kernels, every number of CPUs, all figures
-#   make test-seeds whether verdicts on the papers' figures depend on the seed: a
-#                 quarter of an hour, for each night
+#   make test-all all tests, before each release: both kernels, every number of
+#                 CPUs, all figures, and what test-seeds has
+#   make test-seeds whether verdicts on the papers' figures depend on the seed, in
+#                 a quarter of an hour
 #   make vm-test  all tests of the scheduler inside Linux, in virtual machines
 #   make vm-demo  see a scheduler inside Linux, in a virtual machine
 #   make bench    all benches, beside their peers and the papers' figures

@@ -1,6 +1,6 @@
 //! Verdicts do not depend on the seed: over twenty seeds none changes more often than chance
-//! permits at its level. This takes a quarter of an hour, so `scripts/test seeds` runs it, each
-//! night, and no shorter run of the tests does.
+//! permits at its level. This takes a quarter of an hour, so only `scripts/test seeds` and
+//! `scripts/test all` run it.
 
 use std::collections::BTreeMap;
 
