@@ -84,7 +84,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 /// A daemon with an open table, and a client that reads until its input ends.
 struct Daemon<'a> {
     socket: &'a Path,
-    client: Child,
+    client: Option<Child>,
 }
 
 impl<'a> Daemon<'a> {
@@ -94,20 +94,25 @@ impl<'a> Daemon<'a> {
             assert!(done.success(), "{arguments:?}");
         };
         run(&["start"]);
+        // From here on, a failure stops the daemon.
+        let mut daemon = Self {
+            socket,
+            client: None,
+        };
         run(&["slots", "open"]);
         let mut client = command(socket, &["run", "-n", CLIENT, "--", "cat"]);
         let client = client.stdin(Stdio::piped()).spawn();
-        Self {
-            socket,
-            client: client.expect("it runs"),
-        }
+        daemon.client = Some(client.expect("it runs"));
+        daemon
     }
 }
 
 impl Drop for Daemon<'_> {
     fn drop(&mut self) {
-        drop(self.client.stdin.take());
-        let _ = self.client.wait();
+        if let Some(client) = &mut self.client {
+            drop(client.stdin.take());
+            let _ = client.wait();
+        }
         let _ = command(self.socket, &["stop"]).status();
     }
 }

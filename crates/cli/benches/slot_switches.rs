@@ -260,7 +260,9 @@ impl Drop for Crowd {
 fn crowd() {
     for _ in 0..CROWD {
         // SAFETY: the child calls nothing but system calls until it ends.
-        if unsafe { libc::fork() } == 0 {
+        let forked = unsafe { libc::fork() };
+        assert!(forked >= 0, "there is no room for {CROWD} processes");
+        if forked == 0 {
             // SAFETY: these calls touch no memory.
             unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);

@@ -18,7 +18,7 @@ pub(crate) struct Peer {
     pub principal: Principal,
     /// Pid; another process may have it by now.
     pub pid: u32,
-    /// When neither it nor a parent of it was in a client, by the monotonic clock, if that was ever so.
+    /// When the daemon last found neither the process nor an ancestor in a client, by the monotonic clock.
     pub outside_at_ns: Cell<Option<u64>>,
 }
 

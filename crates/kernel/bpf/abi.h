@@ -284,7 +284,7 @@ struct limit_request {
 
 _Static_assert(sizeof(struct limit_request) == 16, "src/scheduler/limits.rs writes these bytes");
 
-/* Where the kernel has no timer: a look at a CPU's row, see requests.bpf.h. */
+/* A look at a CPU's row, see requests.bpf.h. Both numbers are used where the kernel has no timer. */
 struct look_request {
 	u64 cpu;
 	/* The answer: when to look again; 0 if nothing is claimed. */

@@ -2,11 +2,12 @@
 /*
  * Boundaries of slots: each CPU looks at its row of the timetable when a claimed slot begins or ends
  * (2005, 2.2 and 2.5). A look costs the same whatever the table holds. No timer is set for a row
- * without claims: the loader has the CPU look when that changes.
+ * without claims: a thread of the loader has the CPU look when that changes
+ * (src/scheduler/boundaries.rs).
  *
  * Each CPU has a timer of its own, which stays on the CPU that starts it. The kernel has no such timer
- * under PREEMPT_RT. There the loader has a real-time thread on each CPU look (src/scheduler/boundaries.rs).
- * The thread interrupts a turn, which would go on after it: begin_turn_in_slot() ends that.
+ * under PREEMPT_RT. There the loader's real-time thread on each CPU looks at each boundary. It
+ * interrupts a turn, which would go on after it: begin_turn_in_slot() ends that.
  */
 #ifndef PRORATA_BOUNDARY_BPF_H
 #define PRORATA_BOUNDARY_BPF_H
@@ -180,7 +181,7 @@ static __noinline int tell_of_look(u32 row, const struct slot *slot, const struc
 }
 
 /*
- * This CPU goes over to the slot that its row says. `in_turn`: the task whose turn it is runs on the CPU.
+ * This CPU goes over to the slot that its row says. `in_turn`: the task row_cpu turn it is runs on the CPU.
  * Returns whether that turn is to end.
  */
 static __always_inline bool enter_slot(s32 cpu, const struct view *view, bool in_turn)
@@ -234,20 +235,20 @@ static bool abandon_slot(struct slot *slot)
 	return was_claimed;
 }
 
-/* This CPU looks on behalf of `whose`. Returns when that one is to look again, or 0. */
-static __always_inline u64 look_at_boundary(s32 whose, bool in_turn)
+/* This CPU looks on behalf of the row's. Returns when that one is to look again, or 0. */
+static __always_inline u64 look_at_boundary(s32 row_cpu, bool in_turn)
 {
 	s32 cpu = bpf_get_smp_processor_id();
-	struct slot *slot = slot_at(whose);
+	struct slot *slot = slot_at(row_cpu);
 	u64 now = bpf_ktime_get_ns();
 	u32 row = row_of(cpu);
 	struct view view = {};
 	bool ends_turn;
 
-	/* What a CPU that went offline had comes to another one. */
-	if (!row || whose != cpu) {
+	/* The timer or thread of an offline CPU runs on another CPU. */
+	if (!row || row_cpu != cpu) {
 		if (abandon_slot(slot))
-			scx_bpf_kick_cpu(whose, KICK_PREEMPT);
+			scx_bpf_kick_cpu(row_cpu, KICK_PREEMPT);
 		return 0;
 	}
 	view_row(row - 1, now, &view);

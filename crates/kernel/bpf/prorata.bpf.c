@@ -14,8 +14,9 @@
  * What runs now? The task that precedes all others (rank.bpf.h): that of the entity with
  * the smallest pass, and inside a node the task that has used least for its tickets
  * (task.bpf.h). An entity is the unbound tasks of a node together, or one bound task, which
- * waits at a home (home.bpf.h). What a task used is charged (charge.bpf.h). A node's tasks wait in a queue or in the node's line
- * (queue.bpf.h, line.bpf.h). A CPU looks at the head of each queue (head.bpf.h, take.bpf.h).
+ * waits at a home (home.bpf.h). What a task used is charged (charge.bpf.h). A node's tasks wait
+ * in a queue or in the node's line (queue.bpf.h, line.bpf.h). A CPU looks at the head of each
+ * queue (head.bpf.h, take.bpf.h).
  * A change of tickets reorders waiting tasks (order.bpf.h). A task that wakes and received less
  * than it deserved goes before all that only compete (window.h, lead.bpf.h, early.bpf.h). In
  * abbreviated quanta a waking task may preempt a running one (preempt.bpf.h). A client that has

@@ -147,7 +147,7 @@ int name_schedulee(struct schedulee_request *request)
 	return 0;
 }
 
-/* This CPU looks at its row of the timetable now. The loader runs it on that CPU. */
+/* This CPU looks at its row of the timetable now. A thread of the loader runs it on that CPU. */
 SEC("syscall")
 int look_at_row(struct look_request *request)
 {
@@ -155,7 +155,7 @@ int look_at_row(struct look_request *request)
 	struct boundary_alarm *alarm;
 
 	if (!timed) {
-		/* Nothing on this CPU decides by half of a slot. */
+		/* No decision on this CPU sees a half-written slot. */
 		bpf_preempt_disable();
 		request->due_ns = look_at_boundary(request->cpu, false);
 		bpf_preempt_enable();

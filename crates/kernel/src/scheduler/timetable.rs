@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_core::slots::word::{Word, distances};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::boundaries::Boundaries;
@@ -53,14 +52,14 @@ pub(super) struct Timetable {
     from: Tick,
     /// Which rows of that buffer have claims.
     claimed: Vec<bool>,
-    /// Where the kernel has no timer.
-    boundaries: Option<Boundaries>,
+    boundaries: Boundaries,
 }
 
 impl Scheduler {
     /// Opens a timetable in which nothing is claimed, in the place of any other. `cpus` are those of
-    /// its rows. Allocates: 16 bytes a cell, 1 MiB, and 8 KiB a row. Where the kernel has no timer for
-    /// boundaries ([`Scheduler::holds_limits`]: the same one), starts a real-time thread for each row.
+    /// its rows. Allocates: 16 bytes a cell, 1 MiB, and 8 KiB a row. Starts a real-time thread for each
+    /// row. Where the kernel has no timer for boundaries ([`Scheduler::holds_limits`]: the same one), the
+    /// threads keep those, too.
     ///
     /// # Errors
     ///
@@ -69,16 +68,18 @@ impl Scheduler {
         if let Some(cpu) = cpus.iter().find(|cpu| **cpu as usize >= MAX_CPUS) {
             return Err(KernelError::NoSuchCpu { cpu: *cpu });
         }
-        let table = Timetable::new(*geometry, cpus.to_vec());
-        let mut table = table.map_err(|why| self.refused(&why))?;
-        if !self.timed {
+        let boundaries = {
             let skeleton = lock(&self.skeleton);
-            let boundaries = Boundaries::start(skeleton.progs.look_at_row.as_fd(), cpus);
-            table.boundaries = Some(boundaries.map_err(|why| self.refused(&why))?);
-        }
+            Boundaries::start(skeleton.progs.look_at_row.as_fd(), cpus, self.timed)
+        };
+        let table = boundaries
+            .and_then(|boundaries| Timetable::new(*geometry, cpus.to_vec(), boundaries))
+            .map_err(|why| self.refused(&why))?;
         let mut open = lock(&self.timetable);
         self.put_timetable(Some(&table))
             .map_err(|why| self.refused(&why))?;
+        // What was under way by an earlier table ends.
+        self.have_rows_looked_at(&table, |_, _| true)?;
         self.with_data(|data, _| {
             data.claims = 0;
             data.period_ns = geometry.period_ns();
@@ -93,7 +94,7 @@ impl Scheduler {
             return Ok(());
         };
         self.put_timetable(None).map_err(|why| self.refused(&why))?;
-        // Their timers find no table.
+        // No CPU finds a table.
         self.have_rows_looked_at(&table, |_, _| true)?;
         self.with_data(|data, _| data.claims = 0)
     }
@@ -131,9 +132,9 @@ impl Scheduler {
 
     /// Puts words into all cells, row by row, from a tick on, or from the next one if that has begun.
     /// Only schedulee and expiry of each count. With [`GIFT`](super::GIFT) in the schedulee the slot
-    /// costs no tickets, and interrupts no turn elsewhere. Cost: a look at each cell, and for each row that
-    /// needs a timer a system call on its CPU, to which the calling thread moves for that. Returns from
-    /// which tick on the words are in force.
+    /// costs no tickets, and interrupts no turn elsewhere. Cost: a look at each cell, and a look of each CPU
+    /// whose row would be looked at too late; the caller waits for those, but at most 20 ms for a CPU that a
+    /// program of a higher class has. Returns from which tick on the words are in force.
     ///
     /// # Errors
     ///
@@ -193,29 +194,9 @@ impl Scheduler {
             slots.map(|slot| slot.due_ns).collect()
         })?;
         let rows = due_ns.iter().enumerate();
-        let rows: Vec<usize> = rows
-            .filter(|&(row, &due_ns)| needs(row, due_ns))
-            .map(|(row, _)| row)
-            .collect();
-        if rows.is_empty() {
-            return Ok(());
-        }
-        if let Some(boundaries) = &table.boundaries {
-            boundaries.look();
-            return Ok(());
-        }
-        let before = sched_getaffinity(None).map_err(|why| self.refused(&why.into()))?;
-        let looked = rows.into_iter().try_for_each(|row| {
-            let mut only = CpuSet::new();
-            only.set(table.cpus[row] as usize);
-            // The CPU may be offline: it looks once it is back.
-            match sched_setaffinity(None, &only) {
-                Ok(()) => self.ask(|progs| &progs.look_at_row, [0; 4]).map(drop),
-                Err(_) => Ok(()),
-            }
-        });
-        let restored = sched_setaffinity(None, &before).map_err(io::Error::from);
-        looked.and(restored).map_err(|why| self.refused(&why))
+        let rows = rows.filter(|&(row, &due_ns)| needs(row, due_ns));
+        table.boundaries.look(rows.map(|(row, _)| row));
+        Ok(())
     }
 
     fn put_timetable(&self, table: Option<&Timetable>) -> io::Result<()> {
@@ -234,7 +215,7 @@ impl Scheduler {
 }
 
 impl Timetable {
-    fn new(geometry: Geometry, cpus: Vec<u32>) -> io::Result<Self> {
+    fn new(geometry: Geometry, cpus: Vec<u32>, boundaries: Boundaries) -> io::Result<Self> {
         let (cells, rows) = (geometry.cells(), geometry.rows() as usize);
         let schedulees = CELLS_FROM + 2 * cells;
         let tallies = schedulees + SCHEDULEE_WORDS;
@@ -254,7 +235,7 @@ impl Timetable {
             buffer: 0,
             from: 0,
             claimed: vec![false; rows],
-            boundaries: None,
+            boundaries,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The scheduler on real tasks. Needs a kernel with sched_ext that is ours
 //! alone: `make vm-test` runs this in machines.
 
+mod boundaries;
 mod bounds;
 mod cgroups;
 mod early;
@@ -27,7 +28,10 @@ type Check = fn() -> Result<(), Failed>;
 /// Checks of slots, for any number of CPUs.
 const SLOTS: [(&str, Check); 9] = [
     ("claims_get_their_slots", slots::claims),
-    ("slots_are_kept_without_the_timer", slots::without_timer),
+    (
+        "slots_are_kept_without_the_timer",
+        boundaries::without_timer,
+    ),
     ("slots_within_tickets_move_no_shares", slots::insulation),
     (
         "a_client_that_frees_its_slots_is_next_within_a_period",
@@ -42,6 +46,12 @@ const SLOTS: [(&str, Check); 9] = [
 
 /// In these, tasks wait for most of a minute.
 const LONG_SLOTS: [(&str, Check); 1] = [("full_tables_of_slots_starve_no_task", slots::full)];
+
+/// The same for several CPUs.
+const SLOTS_ON_SEVERAL: [(&str, Check); 1] = [(
+    "a_taken_cpu_holds_up_no_table",
+    boundaries::beside_a_higher_class,
+)];
 
 /// Checks for any number of CPUs, which a short run has too. Most reckon with one CPU.
 const IN_SHORT: [(&str, Check); 10] = [
@@ -302,7 +312,12 @@ fn main() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let is_short = std::env::var_os("SHORT_TESTS").is_some();
     let checks: &[&[(&str, Check)]] = match cpus {
-        3 if is_short => &[&IN_SHORT_ON_THREE, &LIMITED_ALONE, &SLOTS],
+        3 if is_short => &[
+            &IN_SHORT_ON_THREE,
+            &LIMITED_ALONE,
+            &SLOTS,
+            &SLOTS_ON_SEVERAL,
+        ],
         2 => &[&LIMITED_ALONE, &LIMITS, &NICE, &SLOTS, &LONG_SLOTS],
         3 => &[
             &IN_SHORT_ON_THREE,
@@ -312,6 +327,7 @@ fn main() {
             &NICE,
             &SLOTS,
             &LONG_SLOTS,
+            &SLOTS_ON_SEVERAL,
             &SLOTS_ON_THREE,
         ],
         4 => &[&CHECKS_ON_FOUR],

@@ -10,7 +10,7 @@ use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_core::slots::word::Word;
 use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::{
-    Decision, DecisionKind, GIFT, InSlot, RowTally, Scheduler, possible_cpus,
+    BY_CLAIM, Decision, DecisionKind, GIFT, InSlot, RowTally, Scheduler, possible_cpus,
 };
 
 use crate::hogs::{Hog, uptime};
@@ -19,8 +19,8 @@ use crate::world::{
     HYBRID, QUANTUM_NS, STRIDE, TICK_NS, WHOLE, base, hog, hogs, judge, place, received, settle,
 };
 
-const SLOT_NS: u64 = 10_000_000;
-const COLUMNS: u32 = 10;
+pub const SLOT_NS: u64 = 10_000_000;
+pub const COLUMNS: u32 = 10;
 const PERIOD_NS: u64 = SLOT_NS * COLUMNS as u64;
 
 fn now_ns() -> u64 {
@@ -36,14 +36,14 @@ fn started(pid: u32) -> u64 {
 }
 
 /// A table of all CPUs, and the schedulees by their numbers.
-struct Table<'a> {
+pub struct Table<'a> {
     scheduler: &'a Scheduler,
     geometry: Geometry,
     words: Vec<u64>,
 }
 
 impl<'a> Table<'a> {
-    fn open(scheduler: &'a Scheduler) -> Result<Self, Failed> {
+    pub fn open(scheduler: &'a Scheduler) -> Result<Self, Failed> {
         let cpus: Vec<u32> = (0..possible_cpus()).collect();
         let geometry = Geometry::new(cpus.len() as u32, COLUMNS, SLOT_NS, now_ns())?;
         scheduler.open_timetable(&geometry, &cpus)?;
@@ -54,7 +54,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    fn name(&self, number: u32, schedulee: InSlot) -> Result<(), Failed> {
+    pub fn name(&self, number: u32, schedulee: InSlot) -> Result<(), Failed> {
         match self.scheduler.name_schedulee(number, schedulee)? {
             true => Ok(()),
             false => Err(format!("{schedulee:?} does not exist").into()),
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
     }
 
     /// The first columns of a row are a schedulee's, and the others are unclaimed.
-    fn claim(&mut self, row: u32, columns: u32, schedulee: u32) {
+    pub fn claim(&mut self, row: u32, columns: u32, schedulee: u32) {
         for column in 0..COLUMNS {
             let word = Word {
                 schedulee,
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
 
     /// What nodes receive in so many periods, from the middle of the unclaimed columns on: a turn that
     /// goes on from slot to slot is charged at its end.
-    fn received(&self, nodes: &[u32], periods: u32) -> Result<Vec<f64>, Failed> {
+    pub fn received(&self, nodes: &[u32], periods: u32) -> Result<Vec<f64>, Failed> {
         const MIDDLE_NS: u64 = PERIOD_NS * 3 / 4;
         let into_ns = (now_ns() - self.geometry.begin_ns(0)) % PERIOD_NS;
         let wait_ns = (PERIOD_NS + MIDDLE_NS - into_ns) % PERIOD_NS;
@@ -89,14 +89,14 @@ impl<'a> Table<'a> {
     }
 
     /// Puts the claims into force, and waits until they are.
-    fn publish(&self) -> Result<Tick, Failed> {
+    pub fn publish(&self) -> Result<Tick, Failed> {
         let from = self.scheduler.publish_slots(&self.words, 0)?;
         thread::sleep(Duration::from_nanos(2 * SLOT_NS));
         Ok(from)
     }
 }
 
-fn tallies(scheduler: &Scheduler) -> Vec<RowTally> {
+pub fn tallies(scheduler: &Scheduler) -> Vec<RowTally> {
     let rows = scheduler.slot_tallies();
     for row in rows.iter().filter(|row| row.begun > 0) {
         eprintln!(
@@ -117,7 +117,7 @@ fn tallies(scheduler: &Scheduler) -> Vec<RowTally> {
 }
 
 /// None of a row's slots was lost, and so many at least had their schedulee run.
-fn check_row(row: &RowTally, least: u64) -> Result<(), Failed> {
+pub fn check_row(row: &RowTally, least: u64) -> Result<(), Failed> {
     match row.lost + row.missed == 0 && row.ran >= least {
         true => Ok(()),
         false => Err(format!("{row:?}").into()),
@@ -162,42 +162,6 @@ pub fn claims() -> Result<(), Failed> {
         }
     }
     Ok(())
-}
-
-/// The same as under PREEMPT_RT, where the kernel has no timer: slots begin and end in time, a change of
-/// the table has its effect, and a closed table leaves nothing behind.
-pub fn without_timer() -> Result<(), Failed> {
-    let scheduler = Scheduler::load_without_timer(&HYBRID)?;
-    let _hogs = hogs(&scheduler, &[(1, 100), (2, 900)])?;
-    let mut more = Vec::new();
-    for _ in 0..possible_cpus() {
-        more.push(hog(&scheduler, 2, &[base(900)])?);
-    }
-    if scheduler
-        .set_limit(1, CpuLimit::from_thousandths(200))
-        .is_ok()
-    {
-        return Err("a limit without the timer".into());
-    }
-    let rest = f64::from(possible_cpus()) - 0.5;
-    let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1))?;
-    settle();
-    for columns in [COLUMNS / 2, 0, COLUMNS / 2] {
-        table.claim(0, columns, 1);
-        table.publish()?;
-        settle();
-        if columns > 0 {
-            let times = table.received(&[1, 2], 20)?;
-            judge(&times, &[0.5, rest], 2.0, 1.4e9)?;
-        }
-    }
-    check_row(&tallies(&scheduler)[0], 100)?;
-    scheduler.close_timetable()?;
-    settle();
-    let times = received(&scheduler, &[1, 2], Duration::from_secs(2))?;
-    let all = f64::from(possible_cpus());
-    judge(&times, &[0.1 * all, 0.9 * all], 3.0, 1.4e9)
 }
 
 /// Claims within a client's part of the tickets move its service in time, and no shares.
@@ -469,6 +433,12 @@ pub fn replayed() -> Result<(), Failed> {
     eprintln!("    {looks} looks");
     if looks < 100 {
         return Err(format!("{looks} looks").into());
+    }
+    let is_by_claim = |told: &&Decision| told.kind == DecisionKind::Pick && told.queue == BY_CLAIM;
+    let claimed = decisions.iter().filter(is_by_claim).count();
+    eprintln!("    {claimed} picks of schedulees");
+    if claimed < 100 {
+        return Err("too few picks of schedulees".into());
     }
     judge_slots(&decisions)
 }

@@ -79,7 +79,9 @@ impl SlotSwitch {
         let (slot, ordinary) = (findings.value(SLOT), findings.value(ORDINARY));
         let ratio = Measured::new("slot switch over ordinary switch", slot / ordinary, "times");
         let lost = (slot - ordinary) * 1e3 / self.short_slot.0 as f64 * 100.0;
-        let lost = Measured::new("lost of a short slot", lost.max(0.0), "%");
+        // Without a measurement there is none: `max` would make it 0.
+        let lost = if lost < 0.0 { 0.0 } else { lost };
+        let lost = Measured::new("lost of a short slot", lost, "%");
         findings.measured.extend([ratio, lost]);
         findings.draw("", &chart(context, times_us));
         findings

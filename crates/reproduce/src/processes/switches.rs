@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use prorata_scenario::Scenario;
@@ -99,7 +100,7 @@ fn switches_between(gaps: &[Vec<Gap>], since_ns: u64) -> Vec<u64> {
             });
             if let Some(start) = starts.min()
                 && start - stop < LONGEST_SWITCH_NS
-                && !own.iter().any(|&[_, back]| (stop..start).contains(&back))
+                && !is_back(own, stop..start)
             {
                 switches.push([stop, start - stop]);
             }
@@ -107,6 +108,12 @@ fn switches_between(gaps: &[Vec<Gap>], since_ns: u64) -> Vec<u64> {
     }
     switches.sort_unstable();
     switches.into_iter().map(|[_, taken_ns]| taken_ns).collect()
+}
+
+/// Whether a program got the CPU back in that time; its gaps follow one another.
+fn is_back(own: &[Gap], time: Range<u64>) -> bool {
+    let next = own.partition_point(|&[_, back]| back < time.start);
+    own.get(next).is_some_and(|&[_, back]| back < time.end)
 }
 
 /// Follows a run. Its first point is when counting begins.
