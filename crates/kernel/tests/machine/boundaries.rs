@@ -1,11 +1,15 @@
 //! The threads by which CPUs look at the timetable (`src/scheduler/boundaries.rs`).
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
 use prorata_core::cpu_limit::CpuLimit;
 use prorata_kernel::scheduler::{InSlot, Scheduler, possible_cpus};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::hogs::{Hog, wait_until};
 use crate::slots::{COLUMNS, SLOT_NS, Table, check_row, tallies};
@@ -53,50 +57,76 @@ pub fn without_timer() -> Result<(), Failed> {
     judge(&times, &[0.1 * all, 0.9 * all], 3.0, 1.4e9)
 }
 
-/// A real-time program that takes a CPU for itself holds nobody up that opens, changes or closes a table.
-/// Once it ends, the CPU's slots come.
+/// While a real-time program has a CPU for itself, a change of that CPU's row does not wait for it. Once
+/// the program gives way, the CPU's slots come.
 pub fn beside_a_higher_class() -> Result<(), Failed> {
-    for load in [Scheduler::load, Scheduler::load_without_timer] {
-        let scheduler = load(&HYBRID)?;
-        let mut more = hogs(&scheduler, &[(1, 100), (2, 900)])?;
-        for _ in 0..possible_cpus() {
-            more.push(hog(&scheduler, 2, &[base(900)])?);
-        }
-        let last = possible_cpus() - 1;
-        let highest = Hog::start();
-        take_cpu(&highest, last)?;
-        for opens in 0..3 {
-            let mut table = Table::open(&scheduler)?;
-            table.name(1, InSlot::Node(1))?;
-            for columns in 1..4 {
-                table.claim(last, columns, 1);
-                table.publish()?;
-            }
-            if opens < 2 {
-                scheduler.close_timetable()?;
-            }
-        }
-        drop(highest);
-        if !wait_until(|| scheduler.slot_tallies()[last as usize].ran >= 30) {
-            return Err("the CPU's slots do not come".into());
-        }
-        scheduler.close_timetable()?;
-        none_is_left()?;
-    }
-    Ok(())
+    [Scheduler::load, Scheduler::load_without_timer]
+        .into_iter()
+        .try_for_each(|load| beside_a_taken_cpu(&load(&HYBRID)?))
 }
 
-/// Binds a process to a CPU, and puts it above all that schedulers and keepers run.
-fn take_cpu(hog: &Hog, cpu: u32) -> Result<(), Failed> {
-    let pid = rustix::process::Pid::from_raw(hog.pid() as i32);
-    let mut only = rustix::thread::CpuSet::new();
+/// How long the program has the CPU. The kernel's own threads wait, too, and after 21 s it calls that a
+/// stall.
+const TAKEN: Duration = Duration::from_secs(3);
+
+fn beside_a_taken_cpu(scheduler: &Scheduler) -> Result<(), Failed> {
+    let mut more = hogs(scheduler, &[(1, 100), (2, 900)])?;
+    for _ in 0..possible_cpus() {
+        more.push(hog(scheduler, 2, &[base(900)])?);
+    }
+    let last = possible_cpus() - 1;
+    let mut table = Table::open(scheduler)?;
+    table.name(1, InSlot::Node(1))?;
+    let highest = Hog::start();
+    bind(Pid::from_raw(highest.pid() as i32), last)?;
+    // This thread must not wait for that CPU itself. Its children are unbound.
+    let unbound = sched_getaffinity(None)?;
+    bind(None, 0)?;
+    let published = publish_beside(&mut table, &highest, last);
+    sched_setaffinity(None, &unbound)?;
+    published?;
+    drop(highest);
+    if !wait_until(|| scheduler.slot_tallies()[last as usize].ran >= 30) {
+        return Err("the CPU's slots do not come".into());
+    }
+    scheduler.close_timetable()?;
+    none_is_left()
+}
+
+/// Changes a row three times while a program takes the row's CPU.
+fn publish_beside(table: &mut Table<'_>, highest: &Hog, row: u32) -> Result<(), Failed> {
+    let is_taken = AtomicBool::new(true);
+    thread::scope(|scope| {
+        set_class(highest, libc::SCHED_FIFO, 50)?;
+        scope.spawn(|| {
+            thread::sleep(TAKEN);
+            is_taken.store(false, Ordering::Release);
+            set_class(highest, libc::SCHED_OTHER, 0).expect("it lives");
+        });
+        for columns in 1..4 {
+            table.claim(row, columns, 1);
+            table.publish()?;
+        }
+        match is_taken.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => Err("changes waited for the CPU".into()),
+        }
+    })
+}
+
+/// Binds a process, or the calling thread, to a CPU.
+fn bind(process: Option<Pid>, cpu: u32) -> Result<(), Failed> {
+    let mut only = CpuSet::new();
     only.set(cpu as usize);
-    rustix::thread::sched_setaffinity(pid, &only)?;
-    let parameter = libc::sched_param { sched_priority: 50 };
+    Ok(sched_setaffinity(process, &only)?)
+}
+
+fn set_class(hog: &Hog, class: libc::c_int, priority: libc::c_int) -> Result<(), Failed> {
+    let parameter = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: `parameter` outlives the call, which only reads it.
-    match unsafe {
-        libc::sched_setscheduler(hog.pid() as i32, libc::SCHED_FIFO, &raw const parameter)
-    } {
+    match unsafe { libc::sched_setscheduler(hog.pid() as i32, class, &raw const parameter) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error().into()),
     }
