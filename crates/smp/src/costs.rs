@@ -39,9 +39,17 @@ pub struct SchedulerCosts {
     /// A wake of a task, for the CPU that wakes it, beside the scheduler's decision: a
     /// segment, its acknowledgement, the soft interrupt, cold caches.
     pub wakeup: Time,
+    /// A segment between the ends of a pipe, which is then a socket of TCP: sending it, the
+    /// soft interrupt that receives it, its acknowledgement. Messages that wait for an
+    /// acknowledgement share a segment (Nagle's algorithm). Without a time here there are no
+    /// segments.
+    pub segment: Time,
+    /// Whether a thread that writes to a pipe holds the lock of a socket, and other writers
+    /// sleep meanwhile, as `lock_sock()` makes them.
+    pub socket_locks: bool,
     /// How long all that happens outside the scheduler takes, in per cent: computing,
-    /// system calls, switches, refills and wakes. CPUs that share a memory bus slow one
-    /// another down.
+    /// system calls, segments, switches, refills and wakes. CPUs that share a memory bus
+    /// slow one another down.
     pub outside_percent: u32,
     /// A step of a program that is a system call.
     pub system_call: Time,
@@ -65,6 +73,8 @@ impl Default for SchedulerCosts {
             context_switch: ns(3_000),
             cache_refill: ns(5_000),
             wakeup: ns(0),
+            segment: ns(0),
+            socket_locks: false,
             outside_percent: 100,
             system_call: ns(2_700),
             timer: ns(2_000),

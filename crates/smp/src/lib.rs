@@ -30,6 +30,7 @@ mod programs;
 mod queues;
 mod run_queue;
 mod simulation;
+mod sockets;
 mod topology;
 
 pub use costs::SchedulerCosts;

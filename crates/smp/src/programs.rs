@@ -36,10 +36,51 @@ impl SmpSimulation {
                 self.take_step(cpu, task);
                 true
             }
-            _ => {
-                let ns = self.costs.outside_ns(self.costs.system_call.0);
-                self.stay(cpu, ns, Then::Acts)
+            _ => self.call(cpu, task, instruction),
+        }
+    }
+
+    /// The task of a CPU begins a system call. Returns whether the CPU goes on at once.
+    fn call(&mut self, cpu: u32, task: u32, instruction: Instruction) -> bool {
+        if let Instruction::Send(pipe) = instruction
+            && self.costs.socket_locks
+        {
+            if !self.sockets.lock(pipe, task) {
+                self.counts.socket_waits += 1;
+                self.block(task, Why::WaitsForMutex);
+                return true;
             }
+            self.cpus[cpu as usize].writes_to = Some(pipe);
+        }
+        let mut ns = self.costs.system_call.0;
+        if self.brings_segment(cpu, instruction) {
+            self.counts.segments += 1;
+            ns += self.costs.segment.0;
+        }
+        self.stay(cpu, self.costs.outside_ns(ns), Then::Acts)
+    }
+
+    /// Whether a step brings a segment to the other end of a socket.
+    fn brings_segment(&mut self, cpu: u32, instruction: Instruction) -> bool {
+        if self.costs.segment == Time::ZERO {
+            return false;
+        }
+        match instruction {
+            Instruction::Send(pipe) => {
+                let leaves = self.sockets.begin_write(pipe);
+                self.cpus[cpu as usize].leaves_at_once = leaves;
+                leaves
+            }
+            Instruction::Receive(pipe) => self.sockets.begin_read(pipe),
+            _ => false,
+        }
+    }
+
+    /// The task of a CPU has written, and the CPU has woken the reader.
+    pub(crate) fn unlock_socket(&mut self, cpu: u32) {
+        let pipe = self.cpus[cpu as usize].writes_to.take();
+        if let Some(next) = pipe.and_then(|pipe| self.sockets.release(pipe)) {
+            self.ready(next);
         }
     }
 
@@ -90,12 +131,29 @@ impl SmpSimulation {
             }
             other => {
                 let onwards = self.meet(task, other);
-                let is_sent = matches!(other, Instruction::Send(_)) && onwards == Onwards::GoesOn;
-                self.counts.sends += u64::from(is_sent);
+                self.has_met(cpu, other, onwards == Onwards::Waits);
                 if onwards == Onwards::Yields {
                     self.cpus[cpu as usize].leaves = Some(Leaves::Yields);
                 }
             }
+        }
+    }
+
+    /// A step that involves other threads has been taken.
+    fn has_met(&mut self, cpu: u32, instruction: Instruction, waits: bool) {
+        let has_segments = self.costs.segment > Time::ZERO;
+        match instruction {
+            Instruction::Signal(_) => self.counts.sends += 1,
+            Instruction::Send(_) if waits => self.counts.waits_for_room += 1,
+            Instruction::Send(pipe) => {
+                self.counts.sends += 1;
+                let left_at_once = self.cpus[cpu as usize].leaves_at_once;
+                if has_segments {
+                    self.sockets.wrote(pipe, left_at_once);
+                }
+            }
+            Instruction::Receive(pipe) if has_segments => self.sockets.read(pipe, waits),
+            _ => {}
         }
     }
 

@@ -12,6 +12,7 @@ use prorata_scenario::world::Objects;
 use crate::locks::Locks;
 use crate::processor::Processor;
 use crate::queues::SimulatedQueues;
+use crate::sockets::Sockets;
 use crate::{LengthHistogram, LockStatistics, MachineModel, SchedulerCosts, SmpError, WritersWake};
 
 /// How often each event happened.
@@ -34,10 +35,16 @@ pub struct EventCounts {
     pub moves: u64,
     /// Steps that yield.
     pub yields: u64,
-    /// Messages put into pipes.
+    /// Messages put into pipes, and signals.
     pub sends: u64,
     /// Sleeps begun.
     pub sleeps: u64,
+    /// Waits for the lock of a socket.
+    pub socket_waits: u64,
+    /// Waits for room in a pipe.
+    pub waits_for_room: u64,
+    /// Segments between the ends of sockets.
+    pub segments: u64,
 }
 
 /// An event due at a time.
@@ -69,6 +76,7 @@ pub struct SmpSimulation {
     pub(crate) groups: Vec<Group>,
     pub(crate) code: Code,
     pub(crate) objects: Objects,
+    pub(crate) sockets: Sockets,
     pub(crate) ledger: Ledger,
     pub(crate) counts: EventCounts,
     pub(crate) lengths: LengthHistogram,
@@ -110,6 +118,7 @@ impl SmpSimulation {
             queues,
             threads: Threads::default(),
             objects: Objects::new(&mut plan, seed),
+            sockets: Sockets::default(),
             groups: plan.groups,
             code: plan.code,
             ledger: plan.ledger,

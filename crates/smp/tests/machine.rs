@@ -450,3 +450,68 @@ program = "round"
         "{error}"
     );
 }
+
+/// So many writers send a hundred messages each into a pipe that one reader empties.
+fn into_one_pipe(writers: u32, reads_for: &str, costs: SchedulerCosts) -> SmpSimulation {
+    let text = format!(
+        r#"
+[pipe.p]
+capacity = 10000
+[program.writer]
+steps = [{{ loop = {{ times = 100, steps = [{{ send = "p" }}] }} }}]
+[program.reader]
+steps = [{{ loop = {{ times = {}, steps = [{{ receive = "p" }}, {{ compute = "{reads_for}" }}] }} }}]
+[[client]]
+name = "writer"
+count = {writers}
+program = "writer"
+[[client]]
+name = "reader"
+program = "reader"
+"#,
+        100 * writers
+    );
+    let machine = machine(4, LayoutName::GlobalList, costs);
+    let mut simulation = start(&scenario(&text), &machine);
+    simulation.run().expect("it can go on");
+    assert_eq!(simulation.alive(), 0);
+    assert_eq!(simulation.counts().sends, 100 * u64::from(writers));
+    simulation
+}
+
+/// As `lock_sock()`: writers of one socket that run at the same time sleep for one another.
+#[test]
+fn writers_of_one_socket_sleep_while_another_holds_its_lock() {
+    let counts = |writers, socket_locks| {
+        let costs = SchedulerCosts {
+            socket_locks,
+            ..SchedulerCosts::default()
+        };
+        into_one_pipe(writers, "1us", costs).counts()
+    };
+    assert_eq!(counts(3, false).socket_waits, 0);
+    assert_eq!(counts(1, true).socket_waits, 0);
+    let locked = counts(3, true);
+    assert!(locked.socket_waits > 20, "{locked:?}");
+    assert!(locked.schedules > counts(3, false).schedules);
+}
+
+/// Nagle's algorithm: the slower the reader, the more messages share a segment.
+#[test]
+fn messages_share_segments_while_the_reader_is_busy() {
+    let costs = SchedulerCosts {
+        segment: "20us".parse().expect("a time"),
+        ..SchedulerCosts::default()
+    };
+    let segments = |reads_for| {
+        let simulation = into_one_pipe(1, reads_for, costs.clone());
+        simulation.counts().segments
+    };
+    // The reader takes each message before the next one.
+    assert!(segments("1ns") > 30);
+    // The first message leaves at once. The second does, too, if the reader has just taken
+    // the first. The others gather while the reader computes.
+    assert!((2..=3).contains(&segments("2ms")));
+    let without = into_one_pipe(1, "2ms", SchedulerCosts::default());
+    assert_eq!(without.counts().segments, 0);
+}

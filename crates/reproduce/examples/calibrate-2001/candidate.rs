@@ -1,6 +1,6 @@
 //! A machine and a program that may be those of 2001, and what a run of them comes to.
 
-use prorata_reproduce::workload::{Chat, Socket, SocketBuffer};
+use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
 
@@ -111,6 +111,7 @@ impl Candidate {
                 socket: Socket::Buffer(socket),
                 write: Time(self.write_ns),
                 read: Time(self.write_ns / 2),
+                preparation: Preparation::Sleeps,
             },
             costs: SchedulerCosts {
                 context_switch: Time(self.switch_ns),

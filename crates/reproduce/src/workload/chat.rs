@@ -36,6 +36,21 @@ pub struct Chat {
     pub write: Time,
     /// CPU time to read a message from a socket, on average; exponential.
     pub read: Time,
+    /// What the client's main thread does until all others wait.
+    #[serde(default)]
+    pub preparation: Preparation,
+}
+
+/// What the client's main thread does before the clock runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preparation {
+    /// It sleeps.
+    #[default]
+    Sleeps,
+    /// It computes: it makes threads and connections. Its time slices end meanwhile, so the
+    /// counters of all sleeping threads grow.
+    Computes,
 }
 
 /// What a socket takes before a writer waits.
@@ -85,7 +100,7 @@ impl Socket {
 /// Time for all threads to come to wait for the beginning.
 const STARTS_AFTER: Time = Time::from_secs(1);
 
-/// The pipe that lets a thread of the client begin.
+/// The signal that lets a thread of the client begin.
 const BEGIN: &str = "begin";
 
 impl Chat {
@@ -96,10 +111,8 @@ impl Chat {
             .flat_map(|room| (0..USERS).map(move |user| (room, user)))
             .collect();
         let mut pipe = |name: String, capacity| scenario.pipes.insert(name, Pipe { capacity });
-        pipe(BEGIN.to_owned(), 1);
         for (room, user) in &users {
             pipe(format!("up {room}.{user}"), self.socket.messages());
-            pipe(format!("semaphore {room}.{user}"), messages);
             pipe(format!("down {room}.{user}"), self.socket.messages());
         }
         let threads = |roles: [(&str, Role); 2]| {
@@ -120,10 +133,12 @@ impl Chat {
             ("client-receive", Chat::client_receive),
         ];
         add_process(&mut scenario, "server", threads(server));
-        let begin = vec![
-            Step::Sleep(Distribution::Fixed(STARTS_AFTER)),
-            Step::Send(BEGIN.to_owned()),
-        ];
+        let starts_after = Distribution::Fixed(STARTS_AFTER);
+        let prepare = match self.preparation {
+            Preparation::Sleeps => Step::Sleep(starts_after),
+            Preparation::Computes => Step::Compute(starts_after),
+        };
+        let begin = vec![prepare, Step::Signal(BEGIN.to_owned())];
         add_process(&mut scenario, "client", threads(client));
         let client = scenario.programs.entry("client".to_owned());
         client.and_modify(|client| client.steps.extend(begin));
@@ -150,13 +165,13 @@ impl Chat {
         let steps = vec![
             Step::Receive(format!("up {room}.{user}")),
             compute(self.read),
-            Step::Send(format!("semaphore {room}.{user}")),
+            Step::Signal(format!("semaphore {room}.{user}")),
         ];
         vec![repeat(Some(messages), steps)]
     }
 
     fn server_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
-        let mut steps = vec![Step::Receive(format!("semaphore {room}.{user}"))];
+        let mut steps = vec![Step::Wait(format!("semaphore {room}.{user}"))];
         for other in (0..USERS).filter(|other| *other != user) {
             steps.push(compute(self.write));
             steps.push(Step::Send(format!("down {room}.{other}")));
@@ -183,7 +198,7 @@ fn compute(mean: Time) -> Step {
 /// Steps that begin once the thread may, and let the next thread begin.
 fn begins(then: Step) -> Vec<Step> {
     let begin = || BEGIN.to_owned();
-    vec![Step::Receive(begin()), Step::Send(begin()), then]
+    vec![Step::Wait(begin()), Step::Signal(begin()), then]
 }
 
 #[cfg(test)]
@@ -210,17 +225,18 @@ mod tests {
     }
 
     /// One room of ten messages a user, on one CPU.
-    fn run(socket: Socket) -> SmpSimulation {
+    fn run(socket: Socket, costs: SchedulerCosts) -> SmpSimulation {
         let us = |us: u64| Time(us * 1000);
         let chat = Chat {
             socket,
             write: us(2),
             read: us(1),
+            preparation: Preparation::Computes,
         };
         let machine = MachineModel {
             cpus: 1,
             layout: LayoutName::GlobalList,
-            costs: SchedulerCosts::default(),
+            costs,
             topology: None,
             writers: WritersWake::AThirdFree,
         };
@@ -235,8 +251,25 @@ mod tests {
     /// fewer decisions a message costs.
     #[test]
     fn clients_send_until_their_sockets_are_full() {
-        let decisions = |messages| run(Socket::Messages(messages)).counts().schedules;
+        let run = |messages| run(Socket::Messages(messages), SchedulerCosts::default());
+        let decisions = |messages| run(messages).counts().schedules;
         let (one, ten) = (decisions(1), decisions(10));
         assert!(2 * ten < one, "{ten} against {one}");
+    }
+
+    /// Each message is read in a segment, and no thread is left behind a lock.
+    #[test]
+    fn all_messages_arrive_through_locked_sockets_in_segments() {
+        let costs = SchedulerCosts {
+            segment: Time(20_000),
+            socket_locks: true,
+            ..SchedulerCosts::default()
+        };
+        let counts = run(Socket::Messages(100), costs).counts();
+        let (up, down) = (u64::from(USERS) * 10, Chat::deliveries(1, 10));
+        // Each message up is a signal, too. So is the beginning of each thread.
+        assert_eq!(counts.sends, 2 * up + down + u64::from(2 * USERS) + 1);
+        assert!(counts.segments >= u64::from(2 * USERS), "{counts:?}");
+        assert!(counts.segments < up + down, "{counts:?}");
     }
 }

@@ -11,7 +11,7 @@ use prorata_scenario::Scenario;
 use prorata_scenario::file::{Client, Loop, MachineSpec, Measure, Program, Step, Tickets, Time};
 
 pub use build::Build;
-pub use chat::{Chat, Socket, SocketBuffer};
+pub use chat::{Chat, Preparation, Socket, SocketBuffer};
 pub use queries::DecisionSupport;
 pub use reflex::Reflex;
 
