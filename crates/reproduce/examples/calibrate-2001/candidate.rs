@@ -1,5 +1,7 @@
 //! A machine and a program that may be those of 2001, and what a run of them comes to.
 
+use std::num::NonZeroU32;
+
 use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
@@ -11,29 +13,34 @@ use crate::Outcome;
 /// comparable machine.
 const TARGETS: [f64; 4] = [18.3, 15.0, 26.0, 115_000.0];
 
-/// One of so many messages is sent, as in the figures.
-pub const ONE_IN: u32 = 10;
+/// The program counts messages sent by clients, too, one for each broadcast to 19 users.
+const COUNTED: f64 = 20.0 / 19.0;
 
-/// The values of each parameter, in the order of [`Candidate`]. A message of 100 bytes and
-/// its headers take an allocation of 256 bytes at least.
-const PARAMETERS: [&[u64]; 5] = [
-    &[256, 512, 1024, 2048, 4096],
-    &[500, 1_000, 2_000],
+/// The values of each parameter, in the order of [`Candidate`].
+const PARAMETERS: [&[u64]; 4] = [
+    &[1_000, 2_000, 4_000],
+    &[20_000, 30_000, 45_000, 60_000, 80_000],
     &[14_000, 20_000, 28_000, 40_000, 56_000],
-    &[0, 10_000, 20_000, 30_000, 45_000],
-    &[480, 560, 680, 800],
+    &[80, 100, 120, 140, 180],
 ];
+
+/// A send buffer of TCP in Linux 2.4 once a writer has waited for room (`tcp_new_space()`),
+/// and the part of it that a message of 100 bytes takes. `tcp_sendmsg()` allocates room for
+/// a whole segment of 16,140 bytes, as much as the loopback interface carries, and takes
+/// 16,500 bytes of the buffer for it; 161 messages share that.
+pub const SOCKET: SocketBuffer = SocketBuffer {
+    message_bytes: NonZeroU32::new(103).unwrap(),
+    buffer_bytes: 131_072,
+};
 
 /// A machine and a program that may be those of 2001.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
-    /// Bytes of a message in a socket.
-    pub bytes: u32,
-    /// CPU time to write a message; to read takes half of that.
+    /// CPU time to write a message, beside the system call; to read takes half of that.
     pub write_ns: u64,
+    pub segment_ns: u64,
     /// A switch, and a start on another CPU.
     pub switch_ns: u64,
-    pub wakeup_ns: u64,
     pub examine_ns: u64,
 }
 
@@ -47,15 +54,20 @@ pub struct Measured {
     pub schedules: f64,
     pub requests: f64,
     pub length: f64,
+    /// Waits for the lock of a socket, and segments, for each message.
+    pub socket_waits: f64,
+    pub segments: f64,
 }
 
 impl Candidate {
-    pub const COLUMNS: &str = "bytes,write_ns,switch_ns,wakeup_ns,examine_ns";
+    pub const COLUMNS: &str = "write_ns,segment_ns,switch_ns,examine_ns";
+    /// How many columns these are.
+    pub const WIDTH: usize = PARAMETERS.len();
 
     pub fn grid() -> Vec<Candidate> {
-        let mut all = vec![[0; 5]];
+        let mut all = vec![[0; PARAMETERS.len()]];
         for (parameter, values) in PARAMETERS.iter().enumerate() {
-            let with = |candidate: [u64; 5]| {
+            let with = |candidate: [u64; PARAMETERS.len()]| {
                 values.iter().map(move |value| {
                     let mut with = candidate;
                     with[parameter] = *value;
@@ -67,62 +79,57 @@ impl Candidate {
         all.into_iter().map(Candidate::new).collect()
     }
 
-    fn new([bytes, write_ns, switch_ns, wakeup_ns, examine_ns]: [u64; 5]) -> Candidate {
+    fn new([write_ns, segment_ns, switch_ns, examine_ns]: [u64; PARAMETERS.len()]) -> Candidate {
         Candidate {
-            bytes: bytes as u32,
             write_ns,
+            segment_ns,
             switch_ns,
-            wakeup_ns,
             examine_ns,
         }
     }
 
     pub fn row(&self) -> String {
         let Candidate {
-            bytes,
             write_ns,
+            segment_ns,
             switch_ns,
-            wakeup_ns,
             examine_ns,
         } = self;
-        format!("{bytes},{write_ns},{switch_ns},{wakeup_ns},{examine_ns}")
+        format!("{write_ns},{segment_ns},{switch_ns},{examine_ns}")
     }
 
     pub fn parse(row: &str) -> Outcome<Candidate> {
         let numbers: Vec<u64> = row
             .split(',')
-            .take(5)
+            .take(Candidate::WIDTH)
             .map(str::parse)
             .collect::<Result<_, _>>()?;
-        let numbers: [u64; 5] = numbers
+        let numbers: [u64; PARAMETERS.len()] = numbers
             .try_into()
-            .map_err(|_| format!("{row}: a candidate has five numbers"))?;
+            .map_err(|_| format!("{row}: a candidate has {} numbers", Candidate::WIDTH))?;
         Ok(Candidate::new(numbers))
     }
 
     /// The program and the machine.
-    pub fn setup(&self) -> Outcome<Setup> {
-        let socket = SocketBuffer {
-            message_bytes: self.bytes.try_into()?,
-            buffer_bytes: SocketBuffer::DEFAULT_BYTES,
-        };
-        Ok(Setup {
+    pub fn setup(&self) -> Setup {
+        Setup {
             chat: Chat {
-                socket: Socket::Buffer(socket),
+                socket: Socket::Buffer(SOCKET),
                 write: Time(self.write_ns),
                 read: Time(self.write_ns / 2),
-                preparation: Preparation::Sleeps,
+                preparation: Preparation::Computes,
             },
             costs: SchedulerCosts {
                 context_switch: Time(self.switch_ns),
                 cache_refill: Time(self.switch_ns),
-                wakeup: Time(self.wakeup_ns),
+                segment: Time(self.segment_ns),
+                socket_locks: true,
                 examine: Time(self.examine_ns),
                 ..SchedulerCosts::default()
             },
             writers: WritersWake::AThirdFree,
-            one_in: ONE_IN,
-        })
+            one_in: 1,
+        }
     }
 }
 
@@ -176,32 +183,38 @@ impl Setup {
 
 impl Measured {
     pub const COLUMNS: &str = "messages_per_s,contention,hold_us,wait_us,schedules_per_message,\
-                           requests_per_message,length";
+                           requests_per_message,length,socket_waits_per_message,\
+                           segments_per_message";
 
     fn of(simulation: &SmpSimulation, deliveries: u64) -> Measured {
         let locks = simulation.lock_statistics();
         let deliveries = deliveries as f64;
+        let counts = simulation.counts();
         Measured {
-            messages_per_s: deliveries / simulation.measured_ns() as f64 * 1e9,
+            messages_per_s: COUNTED * deliveries / simulation.measured_ns() as f64 * 1e9,
             contention: locks.contention() * 100.0,
             hold_us: locks.mean_hold_ns() / 1e3,
             wait_us: locks.mean_wait_ns() / 1e3,
-            schedules: simulation.counts().schedules as f64 / deliveries,
+            schedules: counts.schedules as f64 / deliveries,
             requests: (locks.acquisitions + locks.failed_tries) as f64 / deliveries,
             length: simulation.lengths().mean(),
+            socket_waits: counts.socket_waits as f64 / deliveries,
+            segments: counts.segments as f64 / deliveries,
         }
     }
 
     pub fn row(&self) -> String {
         format!(
-            "{:.0},{:.2},{:.2},{:.2},{:.3},{:.3},{:.1}",
+            "{:.0},{:.2},{:.2},{:.2},{:.3},{:.3},{:.1},{:.4},{:.3}",
             self.messages_per_s,
             self.contention,
             self.hold_us,
             self.wait_us,
             self.schedules,
             self.requests,
-            self.length
+            self.length,
+            self.socket_waits,
+            self.segments
         )
     }
 
@@ -216,6 +229,8 @@ impl Measured {
             schedules: mean(|run| run.schedules),
             requests: mean(|run| run.requests),
             length: mean(|run| run.length),
+            socket_waits: mean(|run| run.socket_waits),
+            segments: mean(|run| run.segments),
         }
     }
 

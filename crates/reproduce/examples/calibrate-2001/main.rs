@@ -4,7 +4,7 @@
 //! ```text
 //!   grid       two CPUs, DSS, (20,200)    ---->  grid.csv       every candidate
 //!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
-//!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one taken away
+//!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one alone, and away
 //!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
 //!   runs       optima.csv, all schedulers ---->  runs.csv
 //!   headlines  runs.csv                   ---->  headlines.csv  what holds
@@ -12,6 +12,7 @@
 
 mod candidate;
 mod headlines;
+mod mechanisms;
 mod stages;
 
 use std::error::Error;
@@ -30,7 +31,7 @@ fn main() -> Outcome<()> {
     match stage.as_str() {
         "grid" => stages::grid(&directory),
         "optima" => stages::optima(&directory),
-        "mechanisms" => stages::mechanisms(&directory),
+        "mechanisms" => mechanisms::write(&directory),
         "order" => stages::order(&directory),
         "runs" => stages::runs(&directory),
         "headlines" => headlines::write(&directory),

@@ -1,0 +1,94 @@
+//! What each mechanism does to the requests for each message, from two CPUs to eight.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
+use prorata_scenario::file::Time;
+use prorata_smp::{LayoutName, SchedulerCosts, WritersWake};
+
+use crate::Outcome;
+use crate::candidate::{Candidate, Measured, Setup};
+use crate::stages::{SEEDS_OF_RUNS, rows};
+
+/// Sizes of the machine.
+const CPUS: [u32; 3] = [2, 4, 8];
+
+/// The mechanisms, each with how a setup gets it from another.
+const MECHANISMS: [(&str, Mechanism); 5] = [
+    ("all messages", |to, from| to.one_in = from.one_in),
+    ("buffer of the source", |to, from| {
+        to.chat.socket = from.chat.socket;
+    }),
+    ("socket locks", |to, from| {
+        to.costs.socket_locks = from.costs.socket_locks;
+    }),
+    ("segments", |to, from| {
+        to.costs.segment = from.costs.segment;
+        to.costs.wakeup = from.costs.wakeup;
+    }),
+    ("busy preparation", |to, from| {
+        to.chat.preparation = from.chat.preparation;
+    }),
+];
+
+type Mechanism = fn(&mut Setup, &Setup);
+
+/// The model before these mechanisms, at the optimum that it was calibrated to.
+fn former() -> Outcome<Setup> {
+    let socket = SocketBuffer {
+        message_bytes: 256.try_into()?,
+        buffer_bytes: SocketBuffer::DEFAULT_BYTES,
+    };
+    Ok(Setup {
+        chat: Chat {
+            socket: Socket::Buffer(socket),
+            write: Time(1_000),
+            read: Time(500),
+            preparation: Preparation::Sleeps,
+        },
+        costs: SchedulerCosts {
+            context_switch: Time(40_000),
+            cache_refill: Time(40_000),
+            wakeup: Time(30_000),
+            examine: Time(680),
+            ..SchedulerCosts::default()
+        },
+        writers: WritersWake::AThirdFree,
+        one_in: 10,
+    })
+}
+
+/// Each mechanism added to the former model alone, and each taken away from the first
+/// optimum, under DSS.
+pub fn write(directory: &Path) -> Outcome<()> {
+    let optima = rows(&directory.join("optima.csv"))?;
+    let best = optima.first().ok_or("optima.csv: there is no optimum")?;
+    let (all, former) = (Candidate::parse(best)?.setup(), former()?);
+    let mut setups = vec![("none".to_owned(), former.clone())];
+    for (name, gets) in MECHANISMS {
+        let mut alone = former.clone();
+        gets(&mut alone, &all);
+        setups.push((format!("{name} alone"), alone));
+    }
+    setups.push(("all".to_owned(), all.clone()));
+    for (name, gets) in MECHANISMS {
+        let mut without = all.clone();
+        gets(&mut without, &former);
+        setups.push((format!("all but {name}"), without));
+    }
+    let mut file = File::create(directory.join("mechanisms.csv"))?;
+    let columns = Measured::COLUMNS;
+    writeln!(file, "mechanisms,cpus,{columns},growth_of_requests")?;
+    for (name, setup) in setups {
+        let mut on_two = None;
+        for cpus in CPUS {
+            let load = ((20, 200), LayoutName::GlobalList);
+            let measured = setup.measure(load, cpus, SEEDS_OF_RUNS)?;
+            let growth = measured.requests / *on_two.get_or_insert(measured.requests);
+            writeln!(file, "{name},{cpus},{},{growth:.2}", measured.row())?;
+        }
+    }
+    Ok(())
+}
