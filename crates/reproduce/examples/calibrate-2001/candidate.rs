@@ -57,6 +57,8 @@ pub struct Measured {
     /// Waits for the lock of a socket, and segments, for each message.
     pub socket_waits: f64,
     pub segments: f64,
+    /// Waits for room in a socket, for each message.
+    pub waits_for_room: f64,
 }
 
 impl Candidate {
@@ -154,12 +156,21 @@ impl Setup {
         Ok(Measured::mean(&runs))
     }
 
-    fn measure_once(
+    fn measure_once(&self, load: Load, cpus: u32, seed: u64) -> Outcome<Measured> {
+        let (mut simulation, deliveries) = self.begun(load, cpus, seed)?;
+        while simulation.alive() > 0 {
+            simulation.run_to(simulation.now_ns() + 1_000_000)?;
+        }
+        Ok(Measured::of(&simulation, deliveries))
+    }
+
+    /// A run whose clock has just begun, and the messages that will arrive.
+    fn begun(
         &self,
         ((rooms, messages), layout): Load,
         cpus: u32,
         seed: u64,
-    ) -> Outcome<Measured> {
+    ) -> Outcome<(SmpSimulation, u64)> {
         let messages = messages.div_ceil(self.one_in);
         let machine = MachineModel {
             cpus,
@@ -174,11 +185,41 @@ impl Setup {
             simulation.run_to(simulation.now_ns() + 100_000)?;
         }
         simulation.measure_afresh();
-        while simulation.alive() > 0 {
-            simulation.run_to(simulation.now_ns() + 1_000_000)?;
-        }
-        Ok(Measured::of(&simulation, Chat::deliveries(rooms, messages)))
+        Ok((simulation, Chat::deliveries(rooms, messages)))
     }
+
+    /// The course of a run, by tenths of what is sent: how long each takes, and the lock
+    /// requests for each message. The last ends with the run.
+    pub fn course(&self, load: Load, cpus: u32, seed: u64) -> Outcome<Vec<Tenth>> {
+        let (mut simulation, deliveries) = self.begun(load, cpus, seed)?;
+        // Each message up is sent, signalled, and sent down to each of the others.
+        let all = deliveries * 21 / 19;
+        let (mut tenths, mut last) = (Vec::new(), (0, 0, 0));
+        while simulation.alive() > 0 {
+            simulation.run_to(simulation.now_ns() + 100_000)?;
+            let sent = simulation.counts().sends;
+            let ends = sent >= (tenths.len() as u64 + 1) * all / 10 && tenths.len() < 9;
+            if ends || simulation.alive() == 0 {
+                let locks = simulation.lock_statistics();
+                let requests = locks.acquisitions + locks.failed_tries;
+                let ns = simulation.measured_ns();
+                tenths.push(Tenth {
+                    ms: (ns - last.0) as f64 / 1e6,
+                    requests: (requests - last.1) as f64 / (sent - last.2).max(1) as f64,
+                });
+                last = (ns, requests, sent);
+            }
+        }
+        Ok(tenths)
+    }
+}
+
+/// A tenth of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenth {
+    pub ms: f64,
+    /// Lock requests for each message or signal that is sent.
+    pub requests: f64,
 }
 
 impl Measured {
@@ -200,6 +241,7 @@ impl Measured {
             length: simulation.lengths().mean(),
             socket_waits: counts.socket_waits as f64 / deliveries,
             segments: counts.segments as f64 / deliveries,
+            waits_for_room: counts.waits_for_room as f64 / deliveries,
         }
     }
 
@@ -231,6 +273,7 @@ impl Measured {
             length: mean(|run| run.length),
             socket_waits: mean(|run| run.socket_waits),
             segments: mean(|run| run.segments),
+            waits_for_room: mean(|run| run.waits_for_room),
         }
     }
 

@@ -5,6 +5,8 @@
 //!   grid       two CPUs, DSS, (20,200)    ---->  grid.csv       every candidate
 //!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
 //!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one alone, and away
+//!   slices     the first of optima.csv    ---->  slices.csv     with time slices and without
+//!   course     the first of optima.csv    ---->  course.csv     runs by tenths
 //!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
 //!   runs       optima.csv, all schedulers ---->  runs.csv
 //!   headlines  runs.csv                   ---->  headlines.csv  what holds
@@ -24,7 +26,8 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stage, directory] = &arguments[..] else {
         return Err(
-            "write grid, optima, mechanisms, order, runs or headlines, and a directory".into(),
+            "write grid, optima, mechanisms, slices, course, order, runs or headlines, and a directory"
+                .into(),
         );
     };
     let directory = PathBuf::from(directory);
@@ -32,11 +35,14 @@ fn main() -> Outcome<()> {
         "grid" => stages::grid(&directory),
         "optima" => stages::optima(&directory),
         "mechanisms" => mechanisms::write(&directory),
+        "slices" => mechanisms::slices(&directory),
+        "course" => mechanisms::course(&directory),
         "order" => stages::order(&directory),
         "runs" => stages::runs(&directory),
         "headlines" => headlines::write(&directory),
         other => {
-            Err(format!("{other}: write grid, optima, mechanisms, order, runs or headlines").into())
+            let stages = "grid, optima, mechanisms, slices, course, order, runs or headlines";
+            Err(format!("{other}: write {stages}").into())
         }
     }
 }

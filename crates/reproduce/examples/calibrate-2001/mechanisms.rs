@@ -9,8 +9,8 @@ use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts, WritersWake};
 
 use crate::Outcome;
-use crate::candidate::{Candidate, Measured, Setup};
-use crate::stages::{SEEDS_OF_RUNS, rows};
+use crate::candidate::{Candidate, Measured, Setup, Tenth};
+use crate::stages::{LAYOUTS, SEEDS_OF_RUNS, rows};
 
 /// Sizes of the machine.
 const CPUS: [u32; 3] = [2, 4, 8];
@@ -58,6 +58,61 @@ fn former() -> Outcome<Setup> {
         writers: WritersWake::AThirdFree,
         one_in: 10,
     })
+}
+
+/// What time slices do to the requests for each message: under each scheduler, with ticks of
+/// 10 ms and without any. Then a waking thread is never better than the thread that runs.
+pub fn slices(directory: &Path) -> Outcome<()> {
+    let optima = rows(&directory.join("optima.csv"))?;
+    let best = optima.first().ok_or("optima.csv: there is no optimum")?;
+    let mut file = File::create(directory.join("slices.csv"))?;
+    let columns = Measured::COLUMNS;
+    writeln!(
+        file,
+        "tick_ms,scheduler,cpus,{columns},waits_for_room_per_message"
+    )?;
+    for (name, tick) in [("10", Time::from_ms(10)), ("none", Time::from_secs(3_600))] {
+        let mut setup = Candidate::parse(best)?.setup();
+        setup.costs.tick = tick;
+        for layout in LAYOUTS {
+            for cpus in CPUS {
+                let measured = setup.measure(((20, 200), layout), cpus, SEEDS_OF_RUNS)?;
+                let (of, room) = (layout.title(), measured.waits_for_room);
+                writeln!(file, "{name},{of},{cpus},{},{room:.5}", measured.row())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The course of runs under DSS on eight CPUs: of the former model, of the same with locks of
+/// sockets, and of the first optimum.
+pub fn course(directory: &Path) -> Outcome<()> {
+    let optima = rows(&directory.join("optima.csv"))?;
+    let best = optima.first().ok_or("optima.csv: there is no optimum")?;
+    let (all, former) = (Candidate::parse(best)?.setup(), former()?);
+    let mut locks = former.clone();
+    locks.costs.socket_locks = true;
+    let mut file = File::create(directory.join("course.csv"))?;
+    writeln!(file, "mechanisms,tenth,ms,requests_per_send")?;
+    for (name, setup) in [
+        ("none", former),
+        ("socket locks alone", locks),
+        ("all", all),
+    ] {
+        let load = ((20, 200), LayoutName::GlobalList);
+        let runs = (1..=SEEDS_OF_RUNS).map(|seed| setup.course(load, 8, seed));
+        let runs: Vec<Vec<Tenth>> = runs.collect::<Outcome<_>>()?;
+        for tenth in 0..10 {
+            let mean = |of: fn(&Tenth) -> f64| {
+                let all = runs.iter().filter_map(|run| run.get(tenth)).map(of);
+                all.sum::<f64>() / runs.len() as f64
+            };
+            let (ms, requests) = (mean(|tenth| tenth.ms), mean(|tenth| tenth.requests));
+            writeln!(file, "{name},{},{ms:.0},{requests:.3}", tenth + 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Each mechanism added to the former model alone, and each taken away from the first

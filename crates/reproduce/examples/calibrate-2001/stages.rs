@@ -19,12 +19,12 @@ const NEAREST: usize = 40;
 
 /// Runs of each of these, and runs behind each number that is held against the paper.
 const SEEDS: u64 = 4;
-pub const SEEDS_OF_RUNS: u64 = 2;
+pub const SEEDS_OF_RUNS: u64 = 4;
 
 /// Runs behind each speedup of MQ that the slowdown is fitted to.
-const SEEDS_OF_FIT: u64 = 2;
+const SEEDS_OF_FIT: u64 = 4;
 
-const LAYOUTS: [LayoutName; 3] = [
+pub const LAYOUTS: [LayoutName; 3] = [
     LayoutName::GlobalList,
     LayoutName::PriorityLevels,
     LayoutName::MultiQueue,

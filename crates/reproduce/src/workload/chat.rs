@@ -79,7 +79,7 @@ pub struct SocketBuffer {
 }
 
 impl SocketBuffer {
-    /// The default of Linux 2.4 (`SK_WMEM_MAX`).
+    /// The default of Linux 2.4 for sockets in general (`SK_WMEM_MAX`). TCP has its own.
     pub const DEFAULT_BYTES: u32 = 65_535;
 
     fn default_bytes() -> u32 {
