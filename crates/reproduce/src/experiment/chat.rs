@@ -25,7 +25,7 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Sizes beyond the paper's. Peaks and speedups disregard them.
+    /// Sizes beyond the paper's, in full only. Peaks and speedups disregard them.
     #[serde(default)]
     pub cpus_past: Vec<u32>,
     /// One of so many messages is sent, so that whole runs take less time.
@@ -73,13 +73,13 @@ struct Outcome {
 
 impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let derive = |findings: &mut Findings| self.add_comparisons(findings);
+        let sizes = self.sizes(context);
+        let derive = |findings: &mut Findings| self.add_comparisons(findings, &sizes);
         let mut findings =
             context.over_runs(self.runs, |context| self.run_once(context), derive)?;
         for configuration in &self.configurations {
             let label = self.label(configuration);
             if self.cpus.len() > 1 {
-                let sizes = self.sizes();
                 let compared = Compared {
                     label: &label,
                     layouts: &self.layouts,
@@ -102,7 +102,7 @@ impl ChatRooms {
     }
 
     /// What follows from the means of all runs.
-    fn add_comparisons(&self, findings: &mut Findings) {
+    fn add_comparisons(&self, findings: &mut Findings, sizes: &[u32]) {
         for configuration in &self.configurations {
             let label = self.label(configuration);
             self.add_ratios(findings, &label);
@@ -114,7 +114,7 @@ impl ChatRooms {
                 };
                 add_speedups(findings, &outcomes(findings, compared));
                 self.add_requests(findings, &label);
-                self.add_past(findings, &label);
+                self.add_past(findings, &label, sizes);
                 compared.add_best_over_worst(findings);
             }
         }
@@ -125,7 +125,7 @@ impl ChatRooms {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
             let label = self.label(configuration);
-            let cpus = self.sizes();
+            let cpus = self.sizes(context);
             self.measure(
                 context,
                 configuration,
@@ -145,8 +145,9 @@ impl ChatRooms {
         Ok(findings)
     }
 
-    fn sizes(&self) -> Vec<u32> {
-        self.cpus.iter().chain(&self.cpus_past).copied().collect()
+    fn sizes(&self, context: &Context<'_>) -> Vec<u32> {
+        let past = self.cpus_past.iter().filter(|_| context.full);
+        self.cpus.iter().chain(past).copied().collect()
     }
 
     /// One of how many messages longer runs send, if there are such runs.
@@ -226,9 +227,8 @@ impl ChatRooms {
 
     /// Throughput on each machine beyond the paper's over that on the next smaller
     /// one.
-    fn add_past(&self, findings: &mut Findings, label: &str) {
+    fn add_past(&self, findings: &mut Findings, label: &str, sizes: &[u32]) {
         let largest_of_paper = self.cpus.len().saturating_sub(1);
-        let sizes = self.sizes();
         for &layout in &self.layouts {
             for size in sizes[largest_of_paper..].windows(2) {
                 let (smaller, larger) = (size[0], size[1]);
