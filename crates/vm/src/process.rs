@@ -31,8 +31,9 @@ const FILE_SERVERS: [&str; 4] = [
     "/usr/bin/virtiofsd",
 ];
 
-/// How much of a log's end an error repeats.
-const LAST_WORDS_BYTES: u64 = 2000;
+/// How much of the end of each log is kept: of the kernel's a panic on several CPUs,
+/// of the others a few lines.
+const LAST_WORDS_BYTES: [u64; 3] = [16_000, 2_000, 2_000];
 
 /// Why a machine's processes do not run.
 #[derive(Debug, thiserror::Error)]
@@ -153,8 +154,9 @@ impl Processes {
     pub fn last_words(&mut self) -> String {
         end(&mut self.qemu);
         end(&mut self.files);
-        let tails: Vec<String> = self.logs.iter().map(tail).collect();
-        tails.concat().trim_end().to_owned()
+        let logs = self.logs.iter().zip(LAST_WORDS_BYTES);
+        let tails: String = logs.map(|(log, bytes)| tail(log, bytes)).collect();
+        tails.trim_end().to_owned()
     }
 }
 
@@ -242,9 +244,9 @@ fn spawn(mut command: Command, inherited: &[BorrowedFd<'_>]) -> io::Result<Child
     command.spawn()
 }
 
-fn tail(log: &File) -> String {
+fn tail(log: &File, most_bytes: u64) -> String {
     let length = log.metadata().map_or(0, |metadata| metadata.len());
-    let begin = length.saturating_sub(LAST_WORDS_BYTES);
+    let begin = length.saturating_sub(most_bytes);
     let mut bytes = vec![0; usize::try_from(length - begin).unwrap_or_default()];
     match log.read_exact_at(&mut bytes, begin) {
         Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),

@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// than a second.
 const KVM_TRIAL_LIMIT: Duration = Duration::from_secs(5);
 
+/// How often a machine boots at most, see [`why_it_died`].
+const BOOTS: u32 = 3;
+
 /// Why a job did not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages explain the variants")]
@@ -36,17 +39,15 @@ pub enum RunError {
     Start(#[from] StartError),
     #[error(transparent)]
     Initramfs(#[from] InitramfsError),
-    #[error("the machine was not up after {} s of CPU time: its kernel may need more memory; it last said:\n{last_words}", .cpu_time.as_secs())]
+    #[error("the machine was not up after {} s of CPU time: its kernel may need more memory", .cpu_time.as_secs())]
     NotUp {
         cpu_time: Duration,
         last_words: String,
     },
-    #[error(
-        "the machine ended before its command, perhaps for want of memory; it last said:\n{last_words}"
-    )]
+    #[error("the machine ended before its command: {}", why_it_died(.last_words))]
     Died { last_words: String },
     #[error(
-        "the command has not ended within {} s, in which QEMU used {} s of CPU time; the machine last said:\n{last_words}",
+        "the command has not ended within {} s, in which QEMU used {} s of CPU time",
         .limit.as_secs(), .cpu_time.as_secs()
     )]
     Late {
@@ -60,6 +61,43 @@ pub enum RunError {
     Channel(#[from] ChannelError),
     #[error("cannot pass on the command's output: {0}")]
     Output(#[source] io::Error),
+}
+
+impl RunError {
+    /// What the machine's kernel, QEMU and virtiofsd said last. The message
+    /// leaves this out: print it before the message, which would scroll away.
+    pub fn last_words(&self) -> Option<&str> {
+        match self {
+            RunError::NotUp { last_words, .. }
+            | RunError::Died { last_words }
+            | RunError::Late { last_words, .. } => Some(last_words),
+            _ => None,
+        }
+    }
+
+    fn is_stray_breakpoint(&self) -> bool {
+        matches!(self, RunError::Died { last_words } if last_words.contains(STRAY_BREAKPOINT))
+    }
+}
+
+/// The beginning of what Linux says when a CPU meets a breakpoint that nothing
+/// set.
+const STRAY_BREAKPOINT: &str = "Oops: int3: ";
+
+/// The likely reason, and what to do.
+///
+/// Linux changes its own code under breakpoints. QEMU's software executes each CPU
+/// in a thread of its own, and at times a thread translates such a breakpoint
+/// while another thread removes it. The translation stays.
+fn why_it_died(last_words: &str) -> &'static str {
+    if last_words.contains(STRAY_BREAKPOINT) {
+        "QEMU's software executed kernel code that another CPU had replaced; run the command \
+         again, or with --cpus 1 or --icount, where this cannot happen"
+    } else if last_words.contains("Kernel panic") {
+        "its kernel panicked, for the reason above"
+    } else {
+        "perhaps it had too little memory; give it more with --memory"
+    }
 }
 
 /// Where a command's output goes.
@@ -96,8 +134,21 @@ pub fn run(
             }
         }
     }
-    let processes = Processes::start(machine, Accelerator::Software, &initramfs)?;
-    attend(wait_until_up(processes, UP_LIMIT)?, limit, sinks)
+    let start = || Processes::start(machine, Accelerator::Software, &initramfs);
+    let processes = retry_boot(|| wait_until_up(start()?, UP_LIMIT))?;
+    attend(processes, limit, sinks)
+}
+
+/// Boots until the kernel meets no stray breakpoint: its command has not begun, so
+/// nothing is done twice.
+fn retry_boot<T>(mut boot: impl FnMut() -> Result<T, RunError>) -> Result<T, RunError> {
+    for _ in 1..BOOTS {
+        match boot() {
+            Err(error) if error.is_stray_breakpoint() => {}
+            booted => return booted,
+        }
+    }
+    boot()
 }
 
 /// Waits for the first frame.
@@ -173,4 +224,49 @@ fn pass_on(sink: &mut dyn Write, bytes: &[u8]) -> Result<(), RunError> {
     sink.write_all(bytes)
         .and_then(|()| sink.flush())
         .map_err(RunError::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_the_reason_and_leaves_the_log_out() {
+        let stray = "[    2.562953] Oops: int3: 0000 [#2] SMP NOPTI\n\
+                     [    2.563593] Kernel panic - not syncing: Fatal exception in interrupt";
+        let panic = "[    1.0] Kernel panic - not syncing: Out of memory";
+        for (said, reason) in [
+            (stray, "--cpus 1"),
+            (panic, "its kernel panicked"),
+            ("", "--memory"),
+        ] {
+            let died = RunError::Died {
+                last_words: said.to_owned(),
+            };
+            let message = died.to_string();
+            assert!(message.contains(reason), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
+            assert_eq!(died.last_words(), Some(said));
+        }
+    }
+    #[test]
+    fn a_machine_boots_again_only_after_a_stray_breakpoint() {
+        let died = |said: &str| RunError::Died {
+            last_words: said.to_owned(),
+        };
+        for (said, booted_after, boots) in [
+            (STRAY_BREAKPOINT, 2, 2),
+            (STRAY_BREAKPOINT, BOOTS, BOOTS),
+            (STRAY_BREAKPOINT, BOOTS + 1, BOOTS),
+            ("Kernel panic", 2, 1),
+        ] {
+            let mut count = 0;
+            let outcome = retry_boot(|| {
+                count += 1;
+                (count >= booted_after).then_some(()).ok_or(died(said))
+            });
+            assert_eq!(count, boots);
+            assert_eq!(outcome.is_ok(), count == booted_after);
+        }
+    }
 }

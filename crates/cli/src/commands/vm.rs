@@ -57,7 +57,7 @@ fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
     let limit = args
         .limit
         .map(|seconds| Duration::from_secs(seconds.into()));
-    let ending = run(&machine, &job, limit, store.directory(), &mut sinks)?;
+    let ending = run(&machine, &job, limit, store.directory(), &mut sinks).inspect_err(tell_log)?;
     Ok(match ending {
         channel::Ending::Exited(code) => Ending::Exited(code).pass_on(),
         channel::Ending::Killed(number) => match Signal::try_from(i32::from(number)) {
@@ -66,6 +66,13 @@ fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
             Err(_) => ExitCode::from(128_u8.saturating_add(number)),
         },
     })
+}
+
+/// Prints what the machine said last, before the error: its sentence is to stay on the screen.
+fn tell_log(error: &RunError) {
+    if let Some(log) = error.last_words() {
+        eprintln!("prorata: the machine last said:\n{log}");
+    }
 }
 
 /// The command with the caller's environment and directory. Variables that
@@ -125,8 +132,10 @@ fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
     match run(&machine, &job, None, notes, &mut sinks) {
         Ok(channel::Ending::Exited(0)) => Ok(()),
         Ok(_) => Err(String::from_utf8_lossy(&errors).trim_end().to_owned()),
-        Err(error @ RunError::Start(_)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            tell_log(&error);
+            Err(error.to_string())
+        }
     }
 }
 

@@ -151,7 +151,9 @@ fn limited(series: &str) -> Result<(), Failed> {
     for words in ["not ended within 20 s", "a last word"] {
         same(errors.contains(words), true, &output)?;
     }
-    Ok(())
+    // The reason is what stays on the screen.
+    let last = errors.lines().last().unwrap_or_default();
+    same(last.contains("not ended within 20 s"), true, &output)
 }
 
 fn floor(series: &str) -> Result<(), Failed> {
