@@ -9,6 +9,7 @@ use std::time::Duration;
 use prorata_core::ledger::{BadMode, LedgerError};
 use prorata_core::slots::admission::CLASSES;
 use prorata_core::slots::error::SlotError;
+use prorata_core::slots::level::Level;
 use prorata_protocol::{
     HybridChoice, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, MOST_EVENTS, PROTOCOL_VERSION, PolicyName,
 };
@@ -245,6 +246,17 @@ pub(crate) enum Refusal {
     TooManyLimits { engine: &'static str, most: usize },
     #[error(transparent)]
     Slot(#[from] SlotError),
+    #[error(
+        "no token of level {level} left in {account}, which pays for this claim: free a slot, or \
+         have root or the daemon's owner give tokens by `prorata slots tokens {word} --level \
+         {level} --add N`"
+    )]
+    NoToken {
+        level: Level,
+        account: String,
+        /// The account as the command takes it.
+        word: String,
+    },
     #[error("no timetable is open: the daemon's owner opens one by `prorata slots open`")]
     NoTimetable,
     #[error(

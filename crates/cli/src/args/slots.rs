@@ -45,8 +45,10 @@ pub enum SlotsCommand {
     Watch(WatchArgs),
     /// Claim slots, or change your claims
     ///
-    /// Each slot costs a token of its level. A higher level preempts a lower one; equal ones share by
-    /// weight. What is claimed runs from the second slot boundary on.
+    /// Each slot costs a token of its level. The caller pays, whatever runs in the slot: the client
+    /// that the caller belongs to, if that has such tokens, else the caller's user. A higher level
+    /// preempts a lower one; equal ones share by weight. What is claimed runs from the second slot
+    /// boundary on.
     ///
     /// Exit codes: 0 all slots are claimed; 1 refused, or some are not; 2 wrong usage.
     Claim(ClaimArgs),
@@ -55,7 +57,7 @@ pub enum SlotsCommand {
     /// Show or set an account's tokens
     ///
     /// Setting is for the daemon's owner and root. Each user has tokens of the levels background and
-    /// best-effort; all others are given.
+    /// best-effort; all others are given. A client's tokens pay for claims that its own processes make.
     Tokens(TokensArgs),
     /// Give tokens away, until the recipient ends
     Donate(DonateArgs),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueHint};
 use prorata_core::slots::level::Level;
 
-use super::values::{amount, duration};
+use super::values::{amount, duration, level};
 
 /// `prorata slots run`.
 #[derive(Clone, Args, Debug)]
@@ -41,8 +41,8 @@ pub struct SlotsRunArgs {
     /// Up to so much of one CPU, in unclaimed slots
     #[arg(long, value_name = "PERCENT", group = "wish")]
     pub best_effort: Option<Percent>,
-    /// Level of the tokens to spend
-    #[arg(long, default_value = "best-effort")]
+    /// Level of the tokens to spend, lowest first; a higher one preempts a lower one
+    #[arg(long, default_value = "best-effort", value_parser = level())]
     pub level: Level,
     /// Only on this CPU
     #[arg(long, conflicts_with_all = ["gang", "cache"])]

@@ -10,7 +10,7 @@ use prorata_core::slots::level::Level;
 use prorata_protocol::slots::{AccountName, Fraction};
 
 use super::Format;
-use super::values::duration;
+use super::values::{duration, level};
 
 /// `prorata slots open`.
 #[derive(Clone, Args, Debug)]
@@ -78,9 +78,13 @@ pub struct WatchArgs {
     group = ArgGroup::new("runs").required(true),
     after_help = "\
 Examples:
-  prorata slots claim 0:0,12,24 --client player --level soft-1
-  prorata slots claim 0:3-8 1:3-8 --client solver --level gang --all
-  prorata slots claim 1:7 --process 4711 --expires 400ms"
+  prorata slots claim 0:0,12,24 --client player
+  prorata slots claim 0:3-8 1:3-8 --client solver --all
+  prorata slots claim 1:7 --process 4711 --expires 400ms
+
+With tokens of a higher level, which root gives to the user that claims, here to root:
+  prorata slots tokens user:root --level soft-1 --add 4
+  prorata slots claim 0:0,4 --client player --level soft-1"
 )]
 pub struct ClaimArgs {
     /// CPU and slots of the period, such as 1:3-8,20
@@ -95,8 +99,8 @@ pub struct ClaimArgs {
     /// One thread of a client
     #[arg(long, value_name = "TID", group = "runs")]
     pub thread: Option<u32>,
-    /// Level of the tokens to spend
-    #[arg(long, default_value = "best-effort")]
+    /// Level of the tokens to spend, lowest first; a higher one preempts a lower one
+    #[arg(long, default_value = "best-effort", value_parser = level())]
     pub level: Level,
     /// How long the claims hold, instead of until they are freed
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -126,12 +130,13 @@ Examples:
   prorata slots tokens
   prorata slots tokens user:alice
   prorata slots tokens user:alice --level hard --set 12 --weight 2
-  prorata slots tokens client:player --level soft-1 --add 4")]
+  prorata slots tokens user:root --level soft-1 --add 4
+  prorata slots tokens client:player --level soft-1 --add 4   for claims that player itself makes")]
 pub struct TokensArgs {
     /// user:NAME or client:NAME; by default the account that pays for your claims
     pub account: Option<AccountName>,
-    /// Level of the tokens to set
-    #[arg(long, requires = "account")]
+    /// Level of the tokens to set, lowest first
+    #[arg(long, requires = "account", value_parser = level())]
     pub level: Option<Level>,
     /// So many are free to spend afterwards
     #[arg(long, value_name = "N", requires = "level", conflicts_with_all = ["add", "remove"])]
@@ -157,7 +162,8 @@ Example:
 pub struct DonateArgs {
     /// user:NAME or client:NAME
     pub to: AccountName,
-    /// Level of the tokens
+    /// Level of the tokens, lowest first
+    #[arg(value_parser = level())]
     pub level: Level,
     /// How many
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use prorata_core::slots::level::Level;
 use prorata_protocol::{CpuLimit, POLICIES, PolicyName};
 use rustix::process::Signal;
 
@@ -192,6 +193,23 @@ pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
         PossibleValue::new(name.as_str()).help(help)
     };
     PossibleValuesParser::new(POLICIES.iter().map(described)).try_map(|name| name.parse())
+}
+
+/// The levels of tokens, lowest first, so that help and completions list them in order.
+pub fn level() -> impl TypedValueParser<Value = Level> {
+    let described = |level: &Level| {
+        let help = match level {
+            Level::Background => "Work that may wait for ever",
+            Level::BestEffort => "Work without particular demands",
+            Level::Gang => "Threads that run at the same time",
+            Level::Soft2 => "The lower class of soft real time",
+            Level::Soft1 => "The upper class of soft real time",
+            Level::Hard => "Hard real time; such claims do not share by weight",
+            Level::System => "What the system cannot do without; preempts all others",
+        };
+        PossibleValue::new(level.name()).help(help)
+    };
+    PossibleValuesParser::new(Level::ALL.iter().map(described)).try_map(|name| name.parse())
 }
 
 #[cfg(test)]

@@ -96,6 +96,17 @@ fn slots_are_claimed_shown_and_freed() {
         "hard",
     ]);
     assert!(wrong.contains("no token of level hard left"), "{wrong}");
+    // The error names the account that pays, and the command that helps.
+    let (_, command) = wrong.split_once("`prorata ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    let command = command.replace("--add N", "--add 1");
+    real.done(&command.split(' ').collect::<Vec<_>>());
+    let once = format!("{cpu}:6");
+    real.done(&[
+        "slots", "claim", &once, "--client", "player", "--level", "hard",
+    ]);
+    assert_eq!(real.slots_of("player"), 5);
+    real.done(&["slots", "free", &once]);
     for outside in [format!("{cpu}:12"), "4095:0".into()] {
         real.fails(&["slots", "claim", &outside, "--client", "player"]);
     }

@@ -8,6 +8,7 @@ use prorata_core::cpu_list;
 use prorata_core::ids::ClientId;
 use prorata_core::slots::admission::Applicant;
 use prorata_core::slots::claim::{Account, Owner, Schedulee};
+use prorata_core::slots::error::SlotError;
 use prorata_core::slots::geometry::Geometry;
 use prorata_core::slots::level::Level;
 use prorata_core::slots::reservation::Reservation;
@@ -57,10 +58,12 @@ impl Control {
         let open = self.slots.open.as_mut().ok_or(Refusal::NoTimetable)?;
         let kept = self.state.timetable.as_ref().ok_or(Refusal::NoTimetable)?;
         let done = if call.call.may_last() {
-            let draft = open.decide(call, &kept.image, now_ns)?;
+            let draft = open.decide(call, &kept.image, now_ns);
+            let draft = draft.map_err(|error| self.refusal_of(error))?;
             self.make_last(draft, None)?
         } else {
-            let (done, ends) = open.call(call, now_ns)?;
+            let called = open.call(call, now_ns);
+            let (done, ends) = called.map_err(|error| self.refusal_of(error))?;
             self.tell_ends(ends);
             done
         };
@@ -270,15 +273,36 @@ impl Control {
     }
 
     fn account_name(&self, account: Account) -> String {
+        let (kind, name) = self.account_words(account);
+        format!("{kind} {name}")
+    }
+
+    /// The kind of an account, and its name.
+    fn account_words(&self, account: Account) -> (&'static str, String) {
         match account {
             Account::User(user) => match self.host.account_of(user) {
-                Some(account) => format!("user {}", account.name),
-                None => format!("user {user}"),
+                Some(account) => ("user", account.name),
+                None => ("user", user.to_string()),
             },
             Account::Client(client) => match self.state.ledger.client(client) {
-                Some(client) => format!("client {}", client.name),
-                None => format!("client {client}"),
+                Some(client) => ("client", client.name.to_string()),
+                None => ("client", client.to_string()),
             },
+        }
+    }
+
+    /// The same reason with the names and commands of the daemon.
+    fn refusal_of(&self, error: SlotError) -> Refusal {
+        match error {
+            SlotError::NoToken { account, level } => {
+                let (kind, name) = self.account_words(account);
+                Refusal::NoToken {
+                    level,
+                    account: format!("{kind} {name}"),
+                    word: format!("{kind}:{name}"),
+                }
+            }
+            error => error.into(),
         }
     }
 
@@ -291,7 +315,7 @@ impl Control {
                     generation: open.map_or(0, |open| open.table().generation()),
                     claimed: claimed.claimed.iter().map(|request| request.cell).collect(),
                     refused: refused
-                        .map(|(place, error)| (place, error.to_string()))
+                        .map(|(place, error)| (place, self.refusal_of(error).to_string()))
                         .collect(),
                 }
             }

@@ -188,7 +188,8 @@ fn a_user_claims_by_default_at_the_lowest_two_levels() {
     );
     assert_eq!(claimed, [cell(3), cell(4)]);
     assert!(
-        refused[0].contains("no token of level hard left in user 1000"),
+        refused[0].contains("no token of level hard left in user alice")
+            && refused[0].contains("`prorata slots tokens user:alice --level hard --add N`"),
         "{refused:?}"
     );
     assert!(
