@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
+use nix::unistd::geteuid;
 use prorata_control::{DaemonOptions, daemon_main};
 use prorata_protocol::{
     Connection, EngineChoice, HybridChoice, Request, Response, StatusReport, UsersReport,
@@ -16,6 +17,10 @@ use crate::output;
 
 pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     let engine = args.engine.choice()?;
+    // A daemon of this user would start, refuse, and hide root's for a while.
+    if args.users && !geteuid().is_root() {
+        ensure!(caller.open_running()?.is_some(), USERS_NEED_ROOT);
+    }
     let mut connection = caller.open_with(args.cpus.as_ref(), engine)?;
     check_choices(
         &caller::status(&mut connection)?,
@@ -30,6 +35,10 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     let status = configured(&mut connection, &args.settings, hybrid, true, args.users)?;
     print(&status, args.format)
 }
+
+/// What a running daemon of an ordinary user answers.
+const USERS_NEED_ROOT: &str =
+    "only root's daemon can manage what users run: start it as root, or leave --users out";
 
 /// Refuses another engine, or other CPUs, than those of the running daemon.
 fn check_choices(

@@ -348,9 +348,17 @@ fn a_killed_daemon_leaves_users_processes_free_and_its_successor_takes_them_in()
 #[test]
 fn users_are_managed_by_roots_daemon_only() {
     let real = Real::start_as_ordinary_user();
-    let said = real.refused(&["start", "--users"]);
-    assert!(
-        said.contains("only root's daemon can manage what users run"),
-        "{said}"
-    );
+    let refused = || {
+        let said = real.refused(&["start", "--users"]);
+        assert!(
+            said.contains("only root's daemon can manage what users run"),
+            "{said}"
+        );
+    };
+    real.done(&["start"]);
+    refused();
+    real.done(&["stop"]);
+    refused();
+    let said = real.refused(&["status"]);
+    assert!(said.contains("no daemon runs"), "{said}");
 }
