@@ -19,6 +19,8 @@ use crate::args::values::CpuList;
 #[derive(Clone, Debug)]
 pub struct Caller {
     paths: DaemonPaths,
+    /// Whether an option names the socket, rather than the environment or a rule.
+    is_named: bool,
 }
 
 impl Caller {
@@ -26,6 +28,7 @@ impl Caller {
     pub fn new(socket: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
             paths: DaemonPaths::to_ask(socket)?,
+            is_named: socket.is_some(),
         })
     }
 
@@ -33,6 +36,7 @@ impl Caller {
     pub fn own(socket: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
             paths: DaemonPaths::of_user(socket)?,
+            is_named: socket.is_some(),
         })
     }
 
@@ -46,7 +50,27 @@ impl Caller {
         self.open_with(None, None)
     }
 
-    /// The same; a newly started daemon manages `cpus` with `engine`.
+    /// The same for a command that changes nothing: on a socket that an option names, it starts no
+    /// daemon, which could show nothing.
+    pub fn open_to_read(&self) -> anyhow::Result<Connection> {
+        if !self.is_named {
+            return Ok(self.open()?);
+        }
+        match self.open_started()? {
+            Some(connection) => Ok(connection),
+            None => bail!(self.no_daemon()),
+        }
+    }
+
+    /// What is said where no daemon runs.
+    pub fn no_daemon(&self) -> String {
+        format!(
+            "no daemon runs on {}: the first `prorata run` starts one",
+            self.paths.socket
+        )
+    }
+
+    /// Connects as [`Caller::open`] does; a newly started daemon manages `cpus` with `engine`.
     pub fn open_with(
         &self,
         cpus: Option<&CpuList>,

@@ -113,7 +113,7 @@ const LESS: [&str; 13] = [
 ];
 
 pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
-    let mut connection = caller.open()?;
+    let mut connection = caller.open_to_read()?;
     let before = clients(&mut connection)?;
     if args.tree {
         return tree::print(&mut connection, before, args.format);

@@ -63,7 +63,7 @@ pub fn is_funded(connection: &mut Connection, name: &str) -> Result<bool> {
 }
 
 pub fn lscur(caller: &Caller, args: &LscurArgs) -> Result<()> {
-    let currencies = currencies(&mut caller.open()?)?;
+    let currencies = currencies(&mut caller.open_to_read()?)?;
     let columns: [Column<CurrencyReport>; 8] = [
         ("ID", Side::Left, |currency| currency.id.clone()),
         ("NAME", Side::Left, |currency| currency.name.clone()),

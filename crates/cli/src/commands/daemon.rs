@@ -113,10 +113,7 @@ pub fn status(caller: &Caller, args: &StatusArgs) -> Result<()> {
             "the daemon on {} is just starting or ending: ask again in a moment",
             caller.paths().socket
         ),
-        None => bail!(
-            "no daemon runs on {}: the first `prorata run` starts one",
-            caller.paths().socket
-        ),
+        None => bail!(caller.no_daemon()),
     }
 }
 

@@ -23,7 +23,7 @@ struct LedgerReport {
 }
 
 pub fn graph(caller: &Caller, args: &GraphArgs) -> Result<()> {
-    let mut connection = caller.open()?;
+    let mut connection = caller.open_to_read()?;
     let ledger = LedgerReport {
         currencies: currencies(&mut connection)?,
         tickets: tickets(&mut connection, None)?,

@@ -66,7 +66,7 @@ pub fn tickets(connection: &mut Connection, currency: Option<&str>) -> Result<Ve
 }
 
 pub fn lstkt(caller: &Caller, args: &LstktArgs) -> Result<()> {
-    let tickets = tickets(&mut caller.open()?, args.currency.as_deref())?;
+    let tickets = tickets(&mut caller.open_to_read()?, args.currency.as_deref())?;
     let columns: [Column<TicketReport>; 8] = [
         ("ID", Side::Left, |ticket| ticket.id.clone()),
         ("AMOUNT", Side::Right, |ticket| ticket.amount.to_string()),

@@ -17,7 +17,7 @@ use crate::wrapper::supervise::{block_signals, supervise};
 /// `prorata transfer`.
 pub fn transfer(caller: &Caller, args: &TransferArgs) -> Result<ExitCode> {
     if args.list {
-        return list(&mut caller.open()?, args.format.json).map(|()| ExitCode::SUCCESS);
+        return list(&mut caller.open_to_read()?, args.format.json).map(|()| ExitCode::SUCCESS);
     }
     if let Some(transfer) = &args.end {
         tell(

@@ -19,7 +19,7 @@ const BASE: &str = "base";
 /// `prorata show-tickets`: like `ps`, with the tickets of each client.
 pub fn show_tickets(caller: &Caller, args: &ShowTicketsArgs) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
-    let mut clients = clients(&mut caller.open()?)?;
+    let mut clients = clients(&mut caller.open_to_read()?)?;
     clients.retain(|client| owner.is_none_or(|owner| client.owner == owner));
     let columns: [Column<ClientReport>; 5] = [
         ("PID", Side::Right, |client| client.pid.to_string()),
@@ -56,7 +56,7 @@ struct FundingReport {
 
 pub fn show_funding(caller: &Caller, args: &ShowFundingArgs) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
-    let mut connection = caller.open()?;
+    let mut connection = caller.open_to_read()?;
     let backing = tickets(&mut connection, Some(BASE))?;
     let mut reports = Vec::new();
     for currency in currencies(&mut connection)? {

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::support::real::Real;
-use crate::support::{output, stderr};
+use crate::support::{output, prorata, stderr};
 
 #[test]
 fn good_settings_take_effect_and_bad_ones_are_refused() {
@@ -82,4 +82,28 @@ fn kernel_options_are_refused_for_the_user_engine() {
     let named = ["start", "--engine", "kernel", "--queues", "none"];
     let ended = output(real.prorata().args(named));
     assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
+}
+
+#[test]
+fn reading_on_a_named_socket_starts_no_daemon() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("none/socket");
+    let named = ["--socket", socket.to_str().unwrap()];
+    for command in [
+        &["ps"][..],
+        &["lscur"],
+        &["lstkt"],
+        &["graph"],
+        &["events"],
+        &["show-tickets"],
+        &["show-funding"],
+        &["transfer", "--list"],
+        &["slots", "watch"],
+        &["slots", "tokens"],
+    ] {
+        let ended = output(prorata(&socket).args(named).args(command));
+        assert_eq!(ended.status.code(), Some(1), "{command:?}");
+        assert!(stderr(&ended).contains("no daemon runs on"), "{command:?}");
+        assert!(!directory.path().join("none").exists(), "{command:?}");
+    }
 }

@@ -12,7 +12,7 @@ use crate::caller::{Caller, answer, status};
 use crate::output;
 
 pub fn events(caller: &Caller, args: &EventsArgs) -> Result<()> {
-    let mut connection = caller.open()?;
+    let mut connection = caller.open_to_read()?;
     let status = status(&mut connection)?;
     let events = match status.engine.as_str() {
         "kernel" => kernel::events(&mut connection, &status, args.number as usize)?,

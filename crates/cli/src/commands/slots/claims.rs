@@ -109,7 +109,11 @@ pub fn tokens(caller: &Caller, args: &TokensArgs) -> Result<ExitCode> {
         },
         (account, _) => SlotsRequest::Tokens { account },
     };
-    match ask(&mut caller.open()?, request)? {
+    let mut connection = match request {
+        SlotsRequest::Tokens { .. } => caller.open_to_read()?,
+        _ => caller.open()?,
+    };
+    match ask(&mut connection, request)? {
         SlotsAnswer::Tokens(report) if args.format.json => output::json(&report)?,
         SlotsAnswer::Tokens(report) => print_tokens(&report)?,
         other => return Err(super::unexpected(other)),

@@ -9,7 +9,7 @@ use crate::output;
 
 /// `prorata slots watch`: until the table is closed or the daemon ends.
 pub fn watch(caller: &Caller, args: &WatchArgs) -> Result<()> {
-    let mut watch = caller.open()?.watch_slots(args.freed)?;
+    let mut watch = caller.open_to_read()?.watch_slots(args.freed)?;
     loop {
         let news = watch.next_news()?;
         match args.format.json {

@@ -46,7 +46,7 @@ pub fn top(caller: &Caller, args: &TopArgs) -> Result<()> {
         "the delay {:?} is not between {LEAST_DELAY:?} and {LONGEST_DELAY:?}: give a delay such as 1s",
         args.delay
     );
-    let mut connection = caller.open()?;
+    let mut connection = caller.open_to_read()?;
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let screen = Screen::take().context("cannot use the terminal")?;
     let ended_by = watch(&mut connection, args.delay, &signals, &screen);
