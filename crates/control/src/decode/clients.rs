@@ -1,7 +1,7 @@
 //! Requests about clients.
 
 use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
+use prorata_core::ledger::{LedgerError, Operation, Outcome, Target, TicketView};
 use prorata_protocol::{CpuLimit, Funding};
 
 use super::defaults::CLIENT_TICKETS;
@@ -161,19 +161,7 @@ impl Decoder<'_> {
         };
         let currency = match &funding.currency {
             Some(name) => self.currency(name)?,
-            None => match tickets
-                .iter()
-                .find(|ticket| ticket.currency != first.currency)
-            {
-                None => first.currency,
-                Some(other) => {
-                    return Err(Refusal::SeveralCurrencies {
-                        client: self.name_of(client),
-                        first: self.currency_name(first.currency),
-                        second: self.currency_name(other.currency),
-                    });
-                }
-            },
+            None => self.only_currency(client, &tickets, funding.amount)?,
         };
         let mut fitting = tickets.iter().filter(|ticket| ticket.currency == currency);
         match (fitting.next(), fitting.next()) {
@@ -193,6 +181,37 @@ impl Decoder<'_> {
                 held: format!("'{}'", self.currency_name(first.currency)),
             }),
         }
+    }
+
+    /// The currency of all these tickets of a client, of which one is to get another amount.
+    fn only_currency(
+        &self,
+        client: ClientId,
+        tickets: &[TicketView],
+        amount: u32,
+    ) -> Result<CurrencyId, Refusal> {
+        let first = &tickets[0];
+        let mut others = tickets.iter();
+        let Some(other) = others.find(|ticket| ticket.currency != first.currency) else {
+            return Ok(first.currency);
+        };
+        // A caller who may change none of them need not choose.
+        let refused = |ticket: &TicketView| {
+            let set = Operation::SetAmount {
+                ticket: ticket.id,
+                amount,
+            };
+            self.ledger().check(self.who, set).err()
+        };
+        let refusals: Option<Vec<LedgerError>> = tickets.iter().map(refused).collect();
+        Err(match refusals.and_then(|all| all.into_iter().next()) {
+            Some(why) => why.into(),
+            None => Refusal::SeveralCurrencies {
+                client: self.name_of(client),
+                first: self.currency_name(first.currency),
+                second: self.currency_name(other.currency),
+            },
+        })
     }
 
     /// Replaces the tickets that the client holds by as many of the other

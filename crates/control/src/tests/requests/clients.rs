@@ -261,6 +261,9 @@ fn tickets_are_set_in_the_currency_that_is_meant() {
         message.contains("holds tickets of 'alice' and 'work'"),
         "{message}"
     );
+    // Another user may change neither, and need not choose.
+    let message = world.refused(BOB, set_tickets("encoder", 1, None));
+    assert!(!message.contains("name one of them"), "{message}");
     world.done(ALICE, set_tickets("encoder", 6, Some("work")));
     let expected = [(u32::MAX, "alice".to_owned()), (6, "work".to_owned())];
     assert_eq!(world.client_tickets("encoder"), expected);
