@@ -127,7 +127,7 @@ fn a_file_that_is_refused_is_wrong_usage() {
         let run = slots(command, &wrong, &[]);
         assert_eq!(run.status.code(), Some(2));
         let error = stderr(&run);
-        let names = error.contains("robot.toml:7:1:") && error.contains("take 20ms");
+        let names = error.contains("robot.toml:9:1:") && error.contains("take 20ms");
         assert!(names, "{error}");
         let mut none = prorata(Path::new("/nonexistent/prorata/socket"));
         let run = output(none.args(["slots", command, "/nonexistent/robot.toml"]));

@@ -14,7 +14,7 @@ use prorata_core::slots::timetable::Timetable;
 use prorata_scenario::file::{MAX_NAME_BYTES, ReadError, Time, read_text};
 
 use super::value::TimeOf;
-use super::{Claim, File, Gang, Problem, Reserve, Slots};
+use super::{Claim, File, Gang, Misplaced, Problem, Reserve, Slots, at};
 use crate::args::WrongUsage;
 use crate::args::timetable::{Places, Range};
 
@@ -50,12 +50,16 @@ impl Claims {
             let start = error.span().map_or(0, |span| span.start);
             ReadError::at(path, text, start, error.message().to_owned())
         })?;
-        let at = |start, problem: Problem| ReadError::at(path, text, start, problem.to_string());
+        let located =
+            |start, problem: Problem| ReadError::at(path, text, start, problem.to_string());
         let slots = file.slots.span().start;
-        let mut claims = Claims::of_table(file.slots.get_ref()).map_err(|p| at(slots, p))?;
+        let mut claims = Claims::of_table(file.slots.get_ref()).map_err(|p| located(slots, p))?;
         for claim in &file.claims {
             let added = claims.add(claim.get_ref());
-            added.map_err(|problem| at(claim.span().start, problem))?;
+            added.map_err(|wrong| {
+                let start = wrong.start(text, claim.span().start);
+                located(start, wrong.problem)
+            })?;
         }
         Ok(claims)
     }
@@ -96,17 +100,17 @@ impl Claims {
         })
     }
 
-    fn add(&mut self, claim: &Claim) -> Result<(), Problem> {
+    fn add(&mut self, claim: &Claim) -> Result<(), Misplaced> {
         let name = &claim.by;
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(char::is_whitespace) {
-            return Err(Problem::Name(name.clone()));
+            return at("by", Err(Problem::Name(name.clone())));
         }
         if self.names.contains(name) {
-            return Err(Problem::Twice(name.clone()));
+            return at("by", Err(Problem::Twice(name.clone())));
         }
         range("claims", self.names.len() as u64 + 1, 0, MOST_CLAIMS)?;
         let level = claim.level.as_deref().unwrap_or("best-effort");
-        let level: Level = level.parse()?;
+        let level: Level = at("level", level.parse())?;
         let (wish, as_written) = self.wish(claim)?;
         self.names.push(name.clone());
         self.wishes.push(as_written);
@@ -115,13 +119,13 @@ impl Claims {
     }
 
     /// What a claim wants, and how the file says so.
-    fn wish(&self, claim: &Claim) -> Result<(Wish, String), Problem> {
+    fn wish(&self, claim: &Claim) -> Result<(Wish, String), Misplaced> {
         self.check_companions(claim)?;
         let row = claim.cpu;
         let mut wishes = Vec::new();
         if let Some(periodic) = &claim.periodic {
             let jitter = claim.jitter.map(|jitter| self.whole_slots(jitter));
-            let periodic_wish = self.periodic(periodic, jitter)?;
+            let periodic_wish = at("periodic", self.periodic(periodic, jitter))?;
             let wish = Wish::Periodic {
                 periodic: periodic_wish,
                 row,
@@ -129,17 +133,18 @@ impl Claims {
             wishes.push((wish, format!("periodic {periodic}")));
         }
         if let Some(gang) = &claim.gang {
-            wishes.push((self.gang(gang)?, format!("gang of {}", gang.threads)));
+            let wish = at("gang", self.gang(gang))?;
+            wishes.push((wish, format!("gang of {}", gang.threads)));
         }
         if let Some(event) = &claim.event {
-            let slots = self.slots_for(event.time)?;
+            let slots = at("event", self.slots_for(event.time))?;
             let within = self.whole_slots(event.of);
-            range("slots to the deadline", within, 1, LONGEST)?;
+            at("event", range("slots to the deadline", within, 1, LONGEST))?;
             let wish = Wish::Event { slots, within, row };
             wishes.push((wish, format!("event {event}")));
         }
         if let Some(time) = claim.cache {
-            let slots = self.slots_for(time)?;
+            let slots = at("cache", self.slots_for(time))?;
             wishes.push((Wish::Cache(slots), format!("cache {time}")));
         }
         if let Some(part) = claim.best_effort {
@@ -148,29 +153,27 @@ impl Claims {
             wishes.push((Wish::BestEffort(slots), format!("best effort {part}")));
         }
         if let Some(slots) = &claim.slots {
-            let wish = self.named(slots)?;
+            let wish = at("slots", self.named(slots))?;
             wishes.push((wish, format!("slots {}", slots.join(" "))));
         }
         match (wishes.pop(), wishes.len()) {
             (Some(wish), 0) => Ok(wish),
-            (last, others) => Err(Problem::Wishes(others + usize::from(last.is_some()))),
+            (None, _) => Err(Problem::NoWish.into()),
+            (Some(_), others) => Err(Problem::Wishes(others + 1).into()),
         }
     }
 
-    fn check_companions(&self, claim: &Claim) -> Result<(), Problem> {
+    fn check_companions(&self, claim: &Claim) -> Result<(), Misplaced> {
         if claim.jitter.is_some() && claim.periodic.is_none() {
-            return Err(Problem::Alone {
-                key: "jitter",
-                with: "periodic",
-            });
+            let (key, with) = ("jitter", "periodic");
+            return at(key, Err(Problem::Alone { key, with }));
         }
         if claim.cpu.is_some() && claim.periodic.is_none() && claim.event.is_none() {
-            return Err(Problem::Alone {
-                key: "cpu",
-                with: "periodic or event",
-            });
+            let (key, with) = ("cpu", "periodic or event");
+            return at(key, Err(Problem::Alone { key, with }));
         }
-        claim.cpu.map_or(Ok(()), |cpu| self.check_cpu(cpu))
+        let checked = claim.cpu.map_or(Ok(()), |cpu| self.check_cpu(cpu));
+        at("cpu", checked)
     }
 
     fn check_cpu(&self, cpu: u32) -> Result<(), Problem> {
@@ -356,7 +359,7 @@ slots = ["0:3-8,12", "2:0"]
             (
                 "cpu = 1",
                 "cpu = 4",
-                "a.toml:8:1: there is no CPU 4: take 0 to 3",
+                "a.toml:12:1: there is no CPU 4: take 0 to 3",
             ),
             ("[1, 2, 3]", "[1, 2, 9]", "there is no CPU 9"),
             ("threads = 3", "threads = 0", "0 threads: take 1 to 4"),
@@ -369,11 +372,15 @@ slots = ["0:3-8,12", "2:0"]
             (
                 "\"soft-2\"",
                 "\"soft\"",
-                "no level is named 'soft': take background",
+                "a.toml:28:1: no level is named 'soft': take background",
             ),
             ("\"camera\"", "\"builds\"", "\"builds\" claims twice"),
             ("\"camera\"", "\"two words\"", "without spaces"),
-            ("cache = \"30ms\"", "", "a claim wants 0 things"),
+            (
+                "cache = \"30ms\"",
+                "",
+                "a.toml:25:1: the claim says nothing of what it wants",
+            ),
             (
                 "cache = \"30ms\"",
                 "cache = \"30ms\"\nbest-effort = \"5%\"",
@@ -382,7 +389,7 @@ slots = ["0:3-8,12", "2:0"]
             (
                 "cache = \"30ms\"",
                 "cache = \"30ms\"\ncpu = 1",
-                "cpu goes with periodic or event",
+                "a.toml:28:1: cpu goes with periodic or event",
             ),
             (
                 "cache = \"30ms\"",

@@ -67,6 +67,46 @@ pub struct Gang {
     pub cpus: Vec<u32>,
 }
 
+/// A rule that a claim breaks, and the key that breaks it; none if the claim itself does.
+pub struct Misplaced {
+    pub problem: Problem,
+    pub key: Option<&'static str>,
+}
+
+impl Misplaced {
+    /// Where the key's line begins in a text, if the claim that begins at `claim` has one.
+    pub fn start(&self, text: &str, claim: usize) -> usize {
+        let Some(key) = self.key else { return claim };
+        let mut start = claim;
+        for (place, line) in text[claim..].split_inclusive('\n').enumerate() {
+            // The next table, after this one's own header.
+            if place > 0 && line.starts_with('[') {
+                break;
+            }
+            let value = line.trim_start().strip_prefix(key);
+            if value.is_some_and(|value| value.trim_start().starts_with('=')) {
+                return start;
+            }
+            start += line.len();
+        }
+        claim
+    }
+}
+
+impl From<Problem> for Misplaced {
+    fn from(problem: Problem) -> Misplaced {
+        Misplaced { problem, key: None }
+    }
+}
+
+/// Names the key that a problem is in.
+pub fn at<T>(key: &'static str, result: Result<T, impl Into<Problem>>) -> Result<T, Misplaced> {
+    result.map_err(|problem| Misplaced {
+        problem: problem.into(),
+        key: Some(key),
+    })
+}
+
 /// A rule that the file breaks.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -88,7 +128,12 @@ pub enum Problem {
     #[error("\"{0}\" claims twice: give one of the claims another name")]
     Twice(String),
     #[error(
-        "a claim wants {0} things: name one of periodic, gang, event, cache, best-effort, slots"
+        "the claim says nothing of what it wants: name one of periodic, gang, event, cache, \
+         best-effort, slots"
+    )]
+    NoWish,
+    #[error(
+        "the claim wants {0} things: name one of periodic, gang, event, cache, best-effort, slots"
     )]
     Wishes(usize),
     #[error("{key} goes with {with} alone: leave it out")]
