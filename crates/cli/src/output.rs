@@ -103,6 +103,14 @@ pub fn milliseconds(time_ns: u64) -> String {
 pub fn shorter_than(time_ns: u64) -> String {
     match time_ns {
         0 => "-".to_owned(),
+/// `1 slot`, `2 slots`.
+pub fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
         1..1_000 => format!("<{time_ns} ns"),
         1_000..1_000_000 => format!("<{:.1} us", time_ns as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("<{:.1} ms", time_ns as f64 / 1e6),

@@ -1,6 +1,7 @@
 //! Lists of CPUs as Linux writes them: `0-3,7`.
 
 use alloc::borrow::ToOwned as _;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -57,6 +58,17 @@ pub fn parse(text: &str) -> Result<Vec<u32>, CpuListError> {
     Ok(cpus)
 }
 
+/// The list that names these CPUs, which are in ascending order.
+pub fn text(cpus: &[u32]) -> String {
+    let runs = cpus.chunk_by(|before, next| before + 1 == *next);
+    let runs = runs.map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [cpu] => format!("{cpu}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +79,13 @@ mod tests {
         assert_eq!(parse("2,0-2,1"), Ok([0, 1, 2].to_vec()));
         assert_eq!(parse("\n"), Ok(Vec::new()));
         assert_eq!(parse("4095"), Ok([4095].to_vec()));
+    }
+
+    #[test]
+    fn the_text_of_a_list_names_its_cpus() {
+        for list in ["", "0", "0-1", "0-3,7", "1,3-4,9"] {
+            assert_eq!(text(&parse(list).unwrap()), list);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use prorata_core::cpu_list;
 use prorata_core::ids::ClientId;
 
 /// Why the engine refuses a request. Nothing has changed.
@@ -48,7 +49,8 @@ pub enum EngineError {
     },
     /// The list is empty, or has CPUs that this process may not use.
     #[error(
-        "CPUs {0:?} cannot be shared out: name at least one, and only such as this process may use"
+        "the CPUs \"{}\" cannot be shared out: name at least one, and only such as this process may use",
+        cpu_list::text(.0)
     )]
     BadCpus(Vec<u32>),
     /// `Mechanism::Idle` was asked for.

@@ -241,7 +241,7 @@ pub struct DemoArgs {
     /// Engine that schedules
     #[arg(long, default_value = "user")]
     pub engine: DaemonEngine,
-    /// Length of the demo in seconds; with --slots, of each of its parts
+    /// Length of the demo in seconds, 2 to 3600; with --slots, of each of its parts
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: u32,
     /// Also draw the received shares over time as SVG into FILE

@@ -230,7 +230,7 @@ pub struct SetFundingArgs {
 /// `prorata chuser` (1999, 4.2).
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-Example:
+Examples:
   prorata chuser Xorg alice
   prorata chuser $(pidof Xorg) alice   a process that is no client")]
 pub struct ChuserArgs {

@@ -20,7 +20,9 @@ Examples:
   prorata slots run --periodic 10ms/40ms --jitter 10ms --level hard --cpu 1 -- ./player
   prorata slots run --gang 2 --columns 30 --level gang -- ./solver --threads 2
   prorata slots run --cache 50ms -- ./query
-  prorata slots run --best-effort 30% -- ./index"
+  prorata slots run --best-effort 30% -- ./index
+
+WISH is one of --periodic, --gang, --cache and --best-effort."
 )]
 pub struct SlotsRunArgs {
     /// So much time of every period on one CPU

@@ -178,11 +178,11 @@ Example:
 
 A policy file:
   [[class]]
-  group = \"audio\"       # or user, or client
+  group = \"audio\"    # or user, or client
   level = \"soft-1\"
-  count = 12              # tokens of each user of the group
+  count = 12         # tokens of each user of the group
   weight = 2
-  most = \"30%\"          # of the table's slots, all together")]
+  most = \"30%\"       # of the table's slots, all together")]
 pub struct AdmitArgs {
     /// Policy file
     #[arg(value_hint = ValueHint::FilePath)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use prorata_core::cpu_list;
 use prorata_core::slots::level::Level;
 use prorata_protocol::{CpuLimit, POLICIES, PolicyName};
 use rustix::process::Signal;
@@ -60,22 +61,13 @@ const MAX_CPUS: u32 = 1024;
 
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let runs = self.0.chunk_by(|before, next| before + 1 == *next);
-        for (index, run) in runs.enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            match run {
-                [cpu] => write!(f, "{comma}{cpu}")?,
-                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
-                [] => {}
-            }
-        }
-        Ok(())
+        f.write_str(&cpu_list::text(&self.0))
     }
 }
 
 /// A list of CPUs such as `0,2-3`.
 pub fn cpu_list(text: &str) -> Result<CpuList, String> {
-    let cpus = prorata_core::cpu_list::parse(text).map_err(|error| error.to_string())?;
+    let cpus = cpu_list::parse(text).map_err(|error| error.to_string())?;
     match cpus.last() {
         None => Err("a list of CPUs names at least one: write a list like 0,2-3".to_owned()),
         Some(last) if *last >= MAX_CPUS => Err(format!(

@@ -74,8 +74,8 @@ fn of_paper((figure, engine): &(Figure, Engine)) -> (u32, Engine) {
 fn closing(done: &[Reproduction]) -> String {
     let count = |verdict| done.iter().filter(|r| r.verdict == verdict).count();
     format!(
-        "{} figures: {} reproduced, {} differ, {} failed",
-        done.len(),
+        "{}: {} reproduced, {} differ, {} failed",
+        output::count(done.len() as u64, "figure"),
         count(Verdict::Reproduced),
         count(Verdict::Differs),
         count(Verdict::Failed)

@@ -34,7 +34,7 @@ fn a_reproduced_figure_exits_with_0() {
         "TOLERANCE",
         " reproduced ",
         "1994: no headlines among these figures; of all numbers, 4 of 4 reproduced",
-        "1 figures: 1 reproduced, 0 differ, 0 failed",
+        "1 figure: 1 reproduced, 0 differ, 0 failed",
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
@@ -88,7 +88,7 @@ fn a_difference_is_explained_and_exits_with_3() {
     let text = stdout(&ended);
     assert!(text.contains(" differs "), "{text}");
     assert!(
-        text.contains("1 figures: 0 reproduced, 1 differ, 0 failed"),
+        text.contains("1 figure: 0 reproduced, 1 differ, 0 failed"),
         "{text}"
     );
     let ended = reproduce(&["1995/figure-14", "--json"]);

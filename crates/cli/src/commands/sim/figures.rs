@@ -71,10 +71,10 @@ fn heading(report: &Report) -> String {
         (engine, ..) => format!("; engine {engine}"),
     };
     format!(
-        "{}\n{} on {} CPUs, {}, quantum {}, seed {}{engine}\n",
+        "{}\n{} on {}, {}, quantum {}, seed {}{engine}\n",
         report.title,
         report.policy,
-        report.cpus,
+        output::count(u64::from(report.cpus), "CPU"),
         output::seconds(report.duration_ns),
         time(report.quantum_ns as f64),
         report.seed

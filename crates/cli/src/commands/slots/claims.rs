@@ -186,7 +186,10 @@ pub fn reserve(caller: &Caller, args: &ReserveArgs) -> Result<ExitCode> {
     };
     match ask(&mut connection, request)? {
         SlotsAnswer::Reserved { revoked: 0 } => {}
-        SlotsAnswer::Reserved { revoked } => output::line(&format!("{revoked} claims revoked"))?,
+        SlotsAnswer::Reserved { revoked } => output::line(&format!(
+            "{} revoked",
+            output::count(revoked as u64, "claim")
+        ))?,
         other => return Err(super::unexpected(other)),
     }
     Ok(ExitCode::SUCCESS)

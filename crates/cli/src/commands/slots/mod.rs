@@ -18,6 +18,7 @@ use prorata_protocol::slots::{SlotsAnswer, SlotsReport, SlotsRequest};
 use prorata_protocol::{Connection, Request, Response};
 
 use crate::args::slots::{SlotsArgs, SlotsCommand};
+use crate::args::values::CpuList;
 use crate::caller::{self, Caller};
 
 /// `prorata slots`. Checking and planning ask no daemon.
@@ -60,6 +61,11 @@ fn unexpected(answer: SlotsAnswer) -> anyhow::Error {
 /// The row of a CPU.
 fn row_of(cpus: &[u32], cpu: u32) -> Result<u32> {
     let row = cpus.iter().position(|&other| other == cpu);
-    let row = row.with_context(|| format!("CPU {cpu} has no slots: the table is for {cpus:?}"))?;
+    let row = row.with_context(|| {
+        format!(
+            "CPU {cpu} has no slots: the table is for {}",
+            CpuList(cpus.to_vec())
+        )
+    })?;
     Ok(row as u32)
 }

@@ -61,10 +61,15 @@ pub fn describe(report: &SlotsReport) -> Result<()> {
             microseconds(row.late_median_ns),
             microseconds(row.late_99th_ns),
             microseconds(row.late_most_ns),
-            output::milliseconds(row.stolen_ns),
+            stolen(row.stolen_ns),
         ))?;
     }
     Ok(())
+}
+
+/// `4.5 ms`.
+fn stolen(time_ns: u64) -> String {
+    format!("{:.1} ms", time_ns as f64 / 1e6)
 }
 
 /// `12 us`.

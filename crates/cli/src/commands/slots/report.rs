@@ -144,7 +144,9 @@ impl Report {
         } = &self.table;
         let length = Time(*length_ns);
         output::line(&format!(
-            "{columns} slots of {length} on {cpus} CPUs; {part} of {of} reserved"
+            "{} of {length} on {}; {part} of {of} reserved",
+            output::count(u64::from(*columns), "slot"),
+            output::count(u64::from(*cpus), "CPU")
         ))?;
         output::line("")?;
         output::table(&self.claim_table(), "no claims")?;
@@ -313,7 +315,8 @@ fn message(claims: &Claims, conflict: &Conflict) -> String {
         ),
         Counterexample::Run { longest, has } => match longest {
             Some(Cell { row, column }) => {
-                format!("the longest run has {has} slots, from {row}:{column} on")
+                let has = output::count(u64::from(*has), "slot");
+                format!("the longest run has {has}, from {row}:{column} on")
             }
             None => "no slot is open".to_owned(),
         },
