@@ -66,6 +66,24 @@ pub fn document(path: &Path, document: &str) -> Result<()> {
     fs::write(path, document).with_context(|| cannot_write(path))
 }
 
+/// Checks that a document can be written there, without changing what is there now: the
+/// document may take minutes.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let there = fs::metadata(path);
+    // A pipe's reader would take the end of the check for the end of the document.
+    let is_other = matches!(&there, Ok(found) if !found.is_file() && !found.is_dir());
+    if path == Path::new("-") || is_other {
+        return Ok(());
+    }
+    let mut options = fs::File::options();
+    let opened = options.write(true).create(true).truncate(false).open(path);
+    opened.with_context(|| cannot_write(path))?;
+    if there.is_err() {
+        fs::remove_file(path).with_context(|| cannot_write(path))?;
+    }
+    Ok(())
+}
+
 /// The message for a file that cannot be written.
 pub fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
@@ -83,6 +101,14 @@ pub fn created(format: Format, id: &str) -> Result<()> {
 /// A value in base units.
 pub fn value(value: f64) -> String {
     format!("{value:.1}")
+}
+
+/// `1 slot`, `2 slots`.
+pub fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
 }
 
 /// `12.3 %`.
@@ -103,14 +129,6 @@ pub fn milliseconds(time_ns: u64) -> String {
 pub fn shorter_than(time_ns: u64) -> String {
     match time_ns {
         0 => "-".to_owned(),
-/// `1 slot`, `2 slots`.
-pub fn count(number: u64, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
-    }
-}
-
         1..1_000 => format!("<{time_ns} ns"),
         1_000..1_000_000 => format!("<{:.1} us", time_ns as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("<{:.1} ms", time_ns as f64 / 1e6),

@@ -107,11 +107,42 @@ pub fn find(names: &[String]) -> Result<Vec<Figure>, ReproduceError> {
         if figures.len() == count {
             return Err(ReproduceError::Unknown {
                 name: name.clone(),
-                known: ids().collect::<Vec<_>>().join(", "),
+                years: years().join(", "),
+                near: near(name).join(", "),
             });
         }
     }
     Ok(figures)
+}
+
+/// The years of the papers.
+fn years() -> Vec<&'static str> {
+    let mut years: Vec<&str> = ids().filter_map(|id| Some(id.split_once('/')?.0)).collect();
+    years.sort_unstable();
+    years.dedup();
+    years
+}
+
+/// The figures whose names begin most like this one, with or without the year.
+fn near(name: &str) -> Vec<&'static str> {
+    let likeness = |id: &&str| {
+        let without_year = id.split_once('/').map_or(*id, |(_, figure)| figure);
+        alike(name, id).max(alike(name, without_year))
+    };
+    let most = ids().map(|id| likeness(&id)).max().unwrap_or_default();
+    ids()
+        .filter(|id| likeness(id) == most)
+        .take(MOST_NEAR)
+        .collect()
+}
+
+/// How many near names an error lists.
+const MOST_NEAR: usize = 5;
+
+/// How many bytes both begin with.
+fn alike(one: &str, other: &str) -> usize {
+    let pairs = one.bytes().zip(other.bytes());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 fn built_in((id, text): &(&str, &str)) -> Result<Figure, ReproduceError> {

@@ -12,9 +12,13 @@ use prorata_stage::StageError;
 #[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum ReproduceError {
     #[error(
-        "there is no figure '{name}': name a scenario file that ends in .toml, or a year, or one of {known}"
+        "there is no figure '{name}': name a scenario file that ends in .toml, a year of {years}, or a figure such as {near}"
     )]
-    Unknown { name: String, known: String },
+    Unknown {
+        name: String,
+        years: String,
+        near: String,
+    },
     #[error(transparent)]
     File(#[from] ReadError),
     #[error("{0} has no table [reproduces]: run it with a scenario that says what it reproduces")]

@@ -20,6 +20,9 @@ use crate::wrapper::signals::{CLEARING, Interruption};
 pub fn reproduce(args: &reproduce::ReproduceArgs) -> Result<ExitCode> {
     let engines = engines(args);
     let runs = runs(args, &engines)?;
+    if let Some(path) = &args.html {
+        output::check_writable(path)?;
+    }
     let on_processes = engines.iter().any(|engine| *engine != Engine::Sim);
     let held: &[Signal] = if on_processes {
         &CLEARING
@@ -112,7 +115,10 @@ fn engines(args: &reproduce::ReproduceArgs) -> Vec<Engine> {
 fn runs(args: &reproduce::ReproduceArgs, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
     let mut runs = Vec::new();
     for &engine in engines {
-        let mut figures = find(&args.ids)?;
+        let mut figures = find(&args.ids).map_err(|error| match error {
+            ReproduceError::Unknown { .. } => WrongUsage(error.to_string()).into(),
+            error => anyhow::Error::from(error),
+        })?;
         // A year means those of its figures that the engine can run.
         let is_run = match engine {
             Engine::Sim => Figure::by_simulation,

@@ -120,7 +120,6 @@ fn an_unsupported_figure_is_refused_in_one_sentence() {
             &["1994/figure-3", "--engine", "user"],
             "1994/figure-3 is an experiment for the simulator alone",
         ),
-        (&["1994/figure-99"], "there is no figure '1994/figure-99'"),
         (&["/nonexistent/figure.toml"], "/nonexistent/figure.toml"),
     ] {
         let ended = reproduce(arguments);
@@ -131,6 +130,51 @@ fn an_unsupported_figure_is_refused_in_one_sentence() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn an_unknown_figure_is_wrong_usage_and_its_neighbours_are_named() {
+    for (name, near) in [
+        ("1994/figure-99", "such as 1994/figure-9"),
+        ("1996", "a year of 1994, 1995, 1999, 2001, 2005"),
+        ("table-4.11", "such as 2005/table-4.1"),
+    ] {
+        let ended = reproduce(&[name]);
+        assert_eq!(ended.status.code(), Some(2), "{name}");
+        let said = stderr(&ended);
+        assert!(
+            said.contains(&format!("no figure '{name}'")) && said.contains(near),
+            "{said}"
+        );
+        assert!(said.lines().count() == 1 && said.len() < 300, "{said}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_refused_before_the_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("none/page.html");
+    // The figure's own refusal comes with its run.
+    let arguments = ["1994/figure-3", "--engine", "kernel", "--html"];
+    let ended = reproduce(&[&arguments[..], &[page.to_str().unwrap()]].concat());
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        stderr(&ended).contains("cannot write"),
+        "{}",
+        stderr(&ended)
+    );
+    // A run that fails leaves an earlier page as it was, and no new one.
+    let (old, new) = (
+        directory.path().join("old.html"),
+        directory.path().join("new.html"),
+    );
+    std::fs::write(&old, "earlier").unwrap();
+    for page in [&old, &new] {
+        let ended = reproduce(&[&arguments[..], &[page.to_str().unwrap()]].concat());
+        assert!(stderr(&ended).contains("for the simulator alone"));
+    }
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "earlier");
+    assert!(!new.exists());
 }
 
 #[test]
