@@ -214,10 +214,11 @@ pub enum Command {
     Sim(sim::SimArgs),
     /// Repeat the papers' experiments and compare the numbers
     ///
-    /// Runs the figures of the lottery, stride and multi-queue papers, by simulation or on real
-    /// processes. Prints the paper's numbers beside ours, with tolerances and verdicts. Further
-    /// columns show the same experiment under other policies, without a verdict; EEVDF is the
-    /// baseline among them.
+    /// Runs the figures of the papers on lottery (1994), stride (1995), hybrid lottery (1999),
+    /// multi-queue (2001) and slot scheduling (2005), by simulation or on real processes. Prints the
+    /// paper's numbers beside ours, with tolerances and verdicts. Further columns show the same
+    /// experiment under other policies, without a verdict; EEVDF is the baseline among them. All
+    /// figures take about five minutes by simulation on two CPUs.
     ///
     /// Exit codes: 0 every number reproduced; 3 some differ, each with its reason, and none failed; 1 a
     /// number failed, or a figure could not run; 2 wrong usage.
@@ -246,8 +247,9 @@ pub enum Command {
     Observe(observe::ObserveArgs),
     /// Run a load that stresses a scheduler, and measure its throughput
     ///
-    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs.
-    /// They run under any scheduler: plain Linux, or an engine of prorata.
+    /// Ordinary programs, which run under any scheduler: plain Linux, or an engine of prorata. Chat
+    /// and reflex are the microbenchmarks of the paper on multi-queue scheduling (2001). Wake
+    /// measures how late a thread wakes, keys how soon a program answers to keys.
     Load(load::LoadArgs),
     /// Print the man page, or write all man pages to a directory
     Man(daemon::ManArgs),

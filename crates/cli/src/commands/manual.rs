@@ -46,7 +46,14 @@ fn page(command: &Command) -> Result<String> {
         .source(source)
         .manual("User Commands")
         .render(&mut page)?;
-    Ok(String::from_utf8(page)?)
+    let page = String::from_utf8(page)?;
+    // What follows the options begins with examples. clap_mangen has its own heading for it.
+    let headings = ["Examples:\n", "Example:\n", ""].map(|first| format!("\n.SH EXTRA\n{first}"));
+    let heading = headings.iter().find(|heading| page.contains(*heading));
+    Ok(match heading {
+        Some(heading) => page.replacen(heading, "\n.SH EXAMPLES\n", 1),
+        None => page,
+    })
 }
 
 /// Completes the command that follows `--`, which the generated script for bash does not. The one

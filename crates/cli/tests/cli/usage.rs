@@ -223,7 +223,7 @@ fn every_command_has_a_man_page() {
     for command in COMMANDS {
         let page = std::fs::read_to_string(pages.join(format!("prorata-{command}.1"))).unwrap();
         assert!(
-            page.contains(".SH SYNOPSIS") && page.contains("Example"),
+            page.contains(".SH SYNOPSIS") && page.contains("\n.SH EXAMPLES\n"),
             "{command}: {page}"
         );
     }
