@@ -22,10 +22,6 @@ impl SmpSimulation {
         if state.decision.is_some() {
             return self.decide(cpu);
         }
-        if state.wakes.is_empty() && state.writes_to.is_some() {
-            self.unlock_socket(cpu);
-            return true;
-        }
         if let Some(asked) = state.next_decision() {
             return self.begin(cpu, asked);
         }

@@ -76,8 +76,8 @@ impl SmpSimulation {
         }
     }
 
-    /// The task of a CPU has written, and the CPU has woken the reader.
-    pub(crate) fn unlock_socket(&mut self, cpu: u32) {
+    /// The task of a CPU has written. The soft interrupt that wakes the reader comes after.
+    fn unlock_socket(&mut self, cpu: u32) {
         let pipe = self.cpus[cpu as usize].writes_to.take();
         if let Some(next) = pipe.and_then(|pipe| self.sockets.release(pipe)) {
             self.ready(next);
@@ -130,6 +130,7 @@ impl SmpSimulation {
                 self.cpus[cpu as usize].leaves = Some(Leaves::Exits);
             }
             other => {
+                self.unlock_socket(cpu);
                 let onwards = self.meet(task, other);
                 self.has_met(cpu, other, onwards == Onwards::Waits);
                 if onwards == Onwards::Yields {

@@ -1,9 +1,10 @@
 //! What TCP of Linux 2.4 adds to a pipe: the lock of a socket, and segments.
 //!
-//! **The lock** is `lock_sock()`. A thread that writes holds the lock of its socket until it
-//! has woken the reader. Another thread that wants to write sleeps. The release wakes the
-//! first waiter that sleeps and hands nothing over: a third thread may take the lock before,
-//! and the woken thread then sleeps again.
+//! **The lock** is `lock_sock()`. A thread holds the lock of its socket while it writes. The
+//! soft interrupt that wakes the reader runs after the release, as the system call returns
+//! (`ret_from_sys_call` until Linux 2.4.5). Another thread that wants to write sleeps. The
+//! release wakes the first waiter that sleeps and hands nothing over: a third thread may take
+//! the lock before, and the woken thread then sleeps again.
 //!
 //! **Segments** follow Nagle's algorithm. A message leaves at once if the reader has taken
 //! and acknowledged all before it. Otherwise messages gather until the reader has read what

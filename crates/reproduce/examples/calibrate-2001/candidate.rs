@@ -67,8 +67,13 @@ impl Candidate {
     pub const WIDTH: usize = PARAMETERS.len();
 
     pub fn grid() -> Vec<Candidate> {
+        Candidate::all(PARAMETERS)
+    }
+
+    /// Every combination of these values.
+    pub fn all(parameters: [&[u64]; PARAMETERS.len()]) -> Vec<Candidate> {
         let mut all = vec![[0; PARAMETERS.len()]];
-        for (parameter, values) in PARAMETERS.iter().enumerate() {
+        for (parameter, values) in parameters.iter().enumerate() {
             let with = |candidate: [u64; PARAMETERS.len()]| {
                 values.iter().map(move |value| {
                     let mut with = candidate;

@@ -6,6 +6,7 @@
 //!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
 //!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one alone, and away
 //!   slices     the first of optima.csv    ---->  slices.csv     with time slices and without
+//!   sweep      many machines, DSS     ---->  sweep.csv      whether costs bring its decline
 //!   course     the first of optima.csv    ---->  course.csv     runs by tenths
 //!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
 //!   runs       optima.csv, all schedulers ---->  runs.csv
@@ -22,13 +23,12 @@ use std::path::PathBuf;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+const STAGES: &str = "grid, optima, mechanisms, slices, sweep, course, order, runs or headlines";
+
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stage, directory] = &arguments[..] else {
-        return Err(
-            "write grid, optima, mechanisms, slices, course, order, runs or headlines, and a directory"
-                .into(),
-        );
+        return Err(format!("write {STAGES}, and a directory").into());
     };
     let directory = PathBuf::from(directory);
     match stage.as_str() {
@@ -36,13 +36,11 @@ fn main() -> Outcome<()> {
         "optima" => stages::optima(&directory),
         "mechanisms" => mechanisms::write(&directory),
         "slices" => mechanisms::slices(&directory),
+        "sweep" => mechanisms::sweep(&directory),
         "course" => mechanisms::course(&directory),
         "order" => stages::order(&directory),
         "runs" => stages::runs(&directory),
         "headlines" => headlines::write(&directory),
-        other => {
-            let stages = "grid, optima, mechanisms, slices, course, order, runs or headlines";
-            Err(format!("{other}: write {stages}").into())
-        }
+        other => Err(format!("{other}: write {STAGES}").into()),
     }
 }
