@@ -6,7 +6,7 @@ use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
 
-use crate::Outcome;
+use crate::{Outcome, in_parallel};
 
 /// What the paper prints of DSS on two CPUs (2001, Table 3): contention in per cent, mean
 /// hold and wait in microseconds; and messages a second of the published program on a
@@ -124,7 +124,7 @@ impl Candidate {
                 socket: Socket::Buffer(SOCKET),
                 write: Time(self.write_ns),
                 read: Time(self.write_ns / 2),
-                preparation: Preparation::Computes,
+                preparation: Preparation::Connects,
             },
             costs: SchedulerCosts {
                 context_switch: Time(self.switch_ns),
@@ -156,8 +156,7 @@ pub struct Setup {
 impl Setup {
     /// The mean of so many runs, on so many CPUs.
     pub fn measure(&self, load: Load, cpus: u32, seeds: u64) -> Outcome<Measured> {
-        let run = |seed| self.measure_once(load, cpus, seed);
-        let runs: Vec<Measured> = (1..=seeds).map(run).collect::<Outcome<_>>()?;
+        let runs = in_parallel(1..=seeds, |seed| self.measure_once(load, cpus, seed))?;
         Ok(Measured::mean(&runs))
     }
 
@@ -186,7 +185,7 @@ impl Setup {
         };
         let scenario = self.chat.scenario(rooms, messages);
         let mut simulation = SmpSimulation::new(&scenario, &machine, seed)?;
-        while !Chat::has_begun(&simulation) {
+        while !self.chat.has_begun(rooms, &simulation) {
             simulation.run_to(simulation.now_ns() + 100_000)?;
         }
         simulation.measure_afresh();

@@ -19,9 +19,43 @@ mod mechanisms;
 mod stages;
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// What each item comes to, in their order; on as many CPUs as there are.
+fn in_parallel<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    one: impl Fn(T) -> Outcome<R> + Sync,
+) -> Outcome<Vec<R>> {
+    let items = Mutex::new(
+        items
+            .into_iter()
+            .collect::<Vec<T>>()
+            .into_iter()
+            .enumerate(),
+    );
+    let results = Mutex::new(Vec::new());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((place, item)) = next() {
+            let result = one(item);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.push((place, result));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        (0..threads).for_each(|_| {
+            scope.spawn(work);
+        });
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
 
 const STAGES: &str = "grid, optima, mechanisms, slices, sweep, course, order, runs or headlines";
 

@@ -8,9 +8,9 @@ use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts, WritersWake};
 
-use crate::Outcome;
 use crate::candidate::{Candidate, Measured, SOCKET, Setup, Tenth};
 use crate::stages::{LAYOUTS, SEEDS_OF_RUNS, rows};
+use crate::{Outcome, in_parallel};
 
 /// Sizes of the machine.
 const CPUS: [u32; 3] = [2, 4, 8];
@@ -28,7 +28,7 @@ const MECHANISMS: [(&str, Mechanism); 5] = [
         to.costs.segment = from.costs.segment;
         to.costs.wakeup = from.costs.wakeup;
     }),
-    ("busy preparation", |to, from| {
+    ("preparation", |to, from| {
         to.chat.preparation = from.chat.preparation;
     }),
 ];
@@ -135,19 +135,19 @@ pub fn sweep(directory: &Path) -> Outcome<()> {
     let candidates = Candidate::all(SWEPT).into_iter();
     let buffers = SWEPT_BUFFERS.iter().map(|bytes| (best, *bytes));
     let mut file = File::create(directory.join("sweep.csv"))?;
-    let columns = Candidate::COLUMNS;
-    writeln!(
-        file,
-        "{columns},buffer_bytes,requests_on_2,requests_on_8,growth_of_requests,speedup_on_8"
-    )?;
-    for (candidate, bytes) in candidates.map(|one| (one, usual)).chain(buffers) {
+    let columns = "buffer_bytes,requests_on_2,requests_on_8,growth_of_requests,speedup_on_8";
+    writeln!(file, "{},{columns}", Candidate::COLUMNS)?;
+    let all: Vec<(Candidate, u64)> = candidates.map(|one| (one, usual)).chain(buffers).collect();
+    let measured = in_parallel(&all, |(candidate, bytes)| {
         let mut setup = candidate.setup();
         setup.chat.socket = Socket::Buffer(SocketBuffer {
-            buffer_bytes: u32::try_from(bytes)?,
+            buffer_bytes: u32::try_from(*bytes)?,
             ..SOCKET
         });
         let load = ((20, 200), LayoutName::GlobalList);
-        let [two, eight] = [setup.measure(load, 2, 1)?, setup.measure(load, 8, 1)?];
+        Ok([setup.measure(load, 2, 1)?, setup.measure(load, 8, 1)?])
+    })?;
+    for ((candidate, bytes), [two, eight]) in all.iter().zip(measured) {
         let growth = eight.requests / two.requests;
         let speedup = eight.messages_per_s / two.messages_per_s;
         writeln!(

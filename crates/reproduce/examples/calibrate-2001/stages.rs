@@ -7,8 +7,8 @@ use std::path::Path;
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts};
 
-use crate::Outcome;
 use crate::candidate::{Candidate, Load, Measured, Setup};
+use crate::{Outcome, in_parallel};
 
 /// An optimum's distance from the targets is at most so much of the least.
 const WITHIN: f64 = 1.1;
@@ -52,8 +52,9 @@ pub fn grid(directory: &Path) -> Outcome<()> {
         Candidate::COLUMNS,
         Measured::COLUMNS
     )?;
-    for candidate in Candidate::grid() {
-        let measured = on_two_cpus(&candidate, 1)?;
+    let candidates = Candidate::grid();
+    let all = in_parallel(&candidates, |candidate| on_two_cpus(candidate, 1))?;
+    for (candidate, measured) in candidates.iter().zip(all) {
         let distance = measured.distance();
         writeln!(file, "{},{},{distance:.4}", candidate.row(), measured.row())?;
     }

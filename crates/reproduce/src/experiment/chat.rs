@@ -297,7 +297,9 @@ impl ChatRooms {
                     writers: self.writers,
                 };
                 let mut simulation = context.machine(&scenario, &machine)?;
-                context.run_until(&mut simulation, BEGINS_WITHIN_NS, Chat::has_begun)?;
+                context.run_until(&mut simulation, BEGINS_WITHIN_NS, |simulation| {
+                    self.chat.has_begun(rooms, simulation)
+                })?;
                 simulation.measure_afresh();
                 context.run_until(&mut simulation, 1_000_000, |_| false)?;
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));

@@ -3,11 +3,11 @@
 use std::num::NonZeroU32;
 
 use prorata_scenario::Scenario;
-use prorata_scenario::file::{Distribution, Pipe, Step, Time, Varying};
+use prorata_scenario::file::{Distribution, Pipe, Program, Step, Time, Varying};
 use prorata_smp::SmpSimulation;
 use serde::Deserialize;
 
-use super::{add_process, empty, repeat};
+use super::{client as main_thread, empty, repeat};
 
 /// Users of a room.
 const USERS: u32 = 20;
@@ -27,6 +27,7 @@ const OTHERS: u32 = USERS - 1;
 /// Clients send as fast as their sockets take messages. Room in a socket wakes all waiting
 /// writers. All threads are there, and wait, before the first message is sent. Then each
 /// thread of the client lets the next one begin, as System V semaphores of Linux 2.4 do.
+/// Where a thread came to wait is where it prefers to run, so how threads are made matters.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
@@ -36,21 +37,23 @@ pub struct Chat {
     pub write: Time,
     /// CPU time to read a message from a socket, on average; exponential.
     pub read: Time,
-    /// What the client's main thread does until all others wait.
+    /// What the main threads do until all others wait.
     #[serde(default)]
     pub preparation: Preparation,
 }
 
-/// What the client's main thread does before the clock runs.
+/// What the main threads of the server and the client do before the clock runs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preparation {
-    /// It sleeps.
+    /// Each makes all its threads at once. Then the client's sleeps.
     #[default]
     Sleeps,
-    /// It computes: it makes threads and connections. Its time slices end meanwhile, so the
-    /// counters of all sleeping threads grow.
-    Computes,
+    /// As in the source: for each user, the client's connects and makes two threads, and the
+    /// server's accepts the connection and makes two. Then the server tells the client to
+    /// begin. Meanwhile time slices end, so the counters of all sleeping threads grow. (In
+    /// Linux 2.4 they end earlier, as `fork()` halves the counter of its caller.)
+    Connects,
 }
 
 /// What a socket takes before a writer waits.
@@ -97,8 +100,22 @@ impl Socket {
     }
 }
 
-/// Time for all threads to come to wait for the beginning.
+/// Time for all threads to come to wait for the beginning, if they are made at once.
 const STARTS_AFTER: Time = Time::from_secs(1);
+
+/// CPU time to connect or to accept, and to make two threads, on average; exponential. It
+/// stands for the halving by `fork()`, too, which the machine does not have: in a time slice
+/// of 60 ms some 30 users come.
+const CONNECT: Time = Time::from_ms(2);
+
+/// What the client connects to.
+const LISTENS: &str = "listens";
+
+/// The control socket, by which the server tells the client to begin.
+const START: &str = "start";
+
+/// Connections that wait to be accepted: `listen(s1, 4096)`.
+const BACKLOG: u32 = 4_096;
 
 /// The signal that lets a thread of the client begin.
 const BEGIN: &str = "begin";
@@ -111,44 +128,78 @@ impl Chat {
             .flat_map(|room| (0..USERS).map(move |user| (room, user)))
             .collect();
         let mut pipe = |name: String, capacity| scenario.pipes.insert(name, Pipe { capacity });
+        pipe(LISTENS.to_owned(), BACKLOG);
+        pipe(START.to_owned(), 1);
         for (room, user) in &users {
             pipe(format!("up {room}.{user}"), self.socket.messages());
             pipe(format!("down {room}.{user}"), self.socket.messages());
         }
-        let threads = |roles: [(&str, Role); 2]| {
-            let of_user = |&(room, user): &(u32, u32)| {
-                roles.map(|(role, steps)| {
-                    let name = format!("{role} {room}.{user}");
-                    (name, steps(self, room, user, messages))
-                })
-            };
-            users.iter().flat_map(of_user).collect()
+        self.add_process(&mut scenario, "server", &users, |room, user| {
+            let of_user = |role: Role| role(self, room, user, messages);
+            UserOf {
+                connection: Step::Receive(LISTENS.to_owned()),
+                threads: [
+                    ("server-receive", of_user(Chat::server_receive)),
+                    ("server-send", of_user(Chat::server_send)),
+                ],
+            }
+        });
+        self.add_process(&mut scenario, "client", &users, |room, user| {
+            let of_user = |role: Role| role(self, room, user, messages);
+            UserOf {
+                connection: Step::Send(LISTENS.to_owned()),
+                threads: [
+                    ("client-send", of_user(Chat::client_send)),
+                    ("client-receive", of_user(Chat::client_receive)),
+                ],
+            }
+        });
+        let start = || START.to_owned();
+        let (told, begin) = match self.preparation {
+            Preparation::Sleeps => (vec![], Step::Sleep(Distribution::Fixed(STARTS_AFTER))),
+            Preparation::Connects => (vec![Step::Send(start())], Step::Receive(start())),
         };
-        let server: [(&str, Role); 2] = [
-            ("server-receive", Chat::server_receive),
-            ("server-send", Chat::server_send),
-        ];
-        let client: [(&str, Role); 2] = [
-            ("client-send", Chat::client_send),
-            ("client-receive", Chat::client_receive),
-        ];
-        add_process(&mut scenario, "server", threads(server));
-        let starts_after = Distribution::Fixed(STARTS_AFTER);
-        let prepare = match self.preparation {
-            Preparation::Sleeps => Step::Sleep(starts_after),
-            Preparation::Computes => Step::Compute(starts_after),
+        let mut at_the_end = |process: &str, steps: Vec<Step>| {
+            let main = scenario.programs.entry(process.to_owned());
+            main.and_modify(|main| main.steps.extend(steps));
         };
-        let begin = vec![prepare, Step::Signal(BEGIN.to_owned())];
-        add_process(&mut scenario, "client", threads(client));
-        let client = scenario.programs.entry("client".to_owned());
-        client.and_modify(|client| client.steps.extend(begin));
+        at_the_end("server", told);
+        at_the_end("client", vec![begin, Step::Signal(BEGIN.to_owned())]);
         scenario
+    }
+
+    /// Adds a process whose main thread makes two threads for each user.
+    fn add_process(
+        &self,
+        scenario: &mut Scenario,
+        name: &str,
+        users: &[(u32, u32)],
+        of_user: impl Fn(u32, u32) -> UserOf,
+    ) {
+        let mut steps = Vec::new();
+        for &(room, user) in users {
+            let of_user = of_user(room, user);
+            if self.preparation == Preparation::Connects {
+                steps.extend([compute(CONNECT), of_user.connection]);
+            }
+            for (role, program) in of_user.threads {
+                let name = format!("{role} {room}.{user}");
+                steps.push(Step::Fork(name.clone()));
+                scenario.programs.insert(name, Program { steps: program });
+            }
+        }
+        scenario.programs.insert(name.to_owned(), Program { steps });
+        scenario.clients.push(main_thread(name, None));
     }
 
     /// Whether the clock of the benchmark runs. Before, its threads are made and
     /// wait.
-    pub fn has_begun(simulation: &SmpSimulation) -> bool {
-        simulation.counts().sends > 0
+    pub fn has_begun(&self, rooms: u32, simulation: &SmpSimulation) -> bool {
+        let before = match self.preparation {
+            Preparation::Sleeps => 0,
+            Preparation::Connects => rooms * USERS + 1,
+        };
+        simulation.counts().sends > u64::from(before)
     }
 
     /// Messages that arrive, at all users together.
@@ -186,6 +237,13 @@ impl Chat {
         ];
         begins(repeat(Some(OTHERS * messages), steps))
     }
+}
+
+/// What a process does for a user.
+struct UserOf {
+    connection: Step,
+    /// Two threads, each with its role.
+    threads: [(&'static str, Vec<Step>); 2],
 }
 
 /// The steps of a user's thread, by room, user and messages.
@@ -231,7 +289,7 @@ mod tests {
             socket,
             write: us(2),
             read: us(1),
-            preparation: Preparation::Computes,
+            preparation: Preparation::Connects,
         };
         let machine = MachineModel {
             cpus: 1,
@@ -245,6 +303,37 @@ mod tests {
         simulation.run().expect("it can go on");
         assert_eq!(simulation.alive(), 0);
         simulation
+    }
+
+    #[test]
+    fn the_clock_begins_once_all_threads_are_made_and_wait() {
+        for preparation in [Preparation::Sleeps, Preparation::Connects] {
+            let chat = Chat {
+                socket: Socket::Messages(10),
+                write: Time(2_000),
+                read: Time(1_000),
+                preparation,
+            };
+            let machine = MachineModel {
+                cpus: 4,
+                layout: LayoutName::MultiQueue,
+                costs: SchedulerCosts::default(),
+                topology: None,
+                writers: WritersWake::AnyRoom,
+            };
+            let mut simulation = SmpSimulation::new(&chat.scenario(2, 1), &machine, 1)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let mut waiting = false;
+            while !chat.has_begun(2, &simulation) {
+                // Four threads a user, and the two main threads.
+                let made = simulation.made() == 4 * 40 + 2;
+                waiting = made && simulation.queue_lengths().iter().sum::<u32>() <= 1;
+                simulation
+                    .run_to(simulation.now_ns() + 10_000)
+                    .expect("it can go on");
+            }
+            assert!(waiting, "{preparation:?}: only a main thread was left");
+        }
     }
 
     /// Clients do not wait for their messages to arrive. So the more a socket takes, the
@@ -268,7 +357,10 @@ mod tests {
         let counts = run(Socket::Messages(100), costs).counts();
         let (up, down) = (u64::from(USERS) * 10, Chat::deliveries(1, 10));
         // Each message up is a signal, too. So is the beginning of each thread.
-        assert_eq!(counts.sends, 2 * up + down + u64::from(2 * USERS) + 1);
+        let begin = u64::from(2 * USERS) + 1;
+        // Connections, and what tells the client to begin.
+        let prepare = u64::from(USERS) + 1;
+        assert_eq!(counts.sends, 2 * up + down + begin + prepare);
         assert!(counts.segments >= u64::from(2 * USERS), "{counts:?}");
         assert!(counts.segments < up + down, "{counts:?}");
     }
