@@ -84,8 +84,44 @@ impl Default for SchedulerCosts {
 }
 
 impl SchedulerCosts {
+    /// The costs of a machine of so many CPUs, if each beyond two slows all that is outside
+    /// the scheduler down by so many thousandths.
+    pub fn slowed_down(mut self, thousandths: u32, cpus: u32) -> SchedulerCosts {
+        let beyond = u64::from(cpus.saturating_sub(2));
+        let percent = u64::from(self.outside_percent);
+        let more = (percent * u64::from(thousandths)).saturating_mul(beyond) / 1_000;
+        self.outside_percent = u32::try_from(percent + more).unwrap_or(u32::MAX);
+        self
+    }
+
     /// What takes so long outside the scheduler on an idle machine takes this long.
     pub(crate) fn outside_ns(&self, ns: u64) -> u64 {
         ns * u64::from(self.outside_percent) / 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cpu_beyond_two_slows_down_what_is_outside_the_scheduler() {
+        let costs = SchedulerCosts {
+            outside_percent: 200,
+            ..SchedulerCosts::default()
+        };
+        let percents = [1, 2, 3, 8].map(|cpus| costs.clone().slowed_down(90, cpus).outside_percent);
+        assert_eq!(percents, [200, 200, 218, 308]);
+        let same_outside = SchedulerCosts {
+            outside_percent: 200,
+            ..costs.clone().slowed_down(90, 8)
+        };
+        assert_eq!(same_outside, costs);
+    }
+
+    #[test]
+    fn the_largest_slowdown_is_a_number() {
+        let slowed = SchedulerCosts::default().slowed_down(u32::MAX, u32::MAX);
+        assert_eq!(slowed.outside_percent, u32::MAX);
     }
 }

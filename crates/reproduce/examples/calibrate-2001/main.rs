@@ -2,11 +2,11 @@
 //! the paper. `scripts/calibrate-2001` runs it.
 //!
 //! ```text
-//!   grid       two CPUs, DSS, (20,200)    ---->  grid.csv       every candidate
+//!   grid       two CPUs, (20,200)         ---->  grid.csv       every candidate
 //!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
 //!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one alone, and away
 //!   slices     the first of optima.csv    ---->  slices.csv     with time slices and without
-//!   sweep      many machines, DSS     ---->  sweep.csv      whether costs bring its decline
+//!   sweep      many machines, DSS         ---->  sweep.csv      whether costs bring its decline
 //!   course     the first of optima.csv    ---->  course.csv     runs by tenths
 //!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
 //!   runs       optima.csv, all schedulers ---->  runs.csv

@@ -25,14 +25,6 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Sizes beyond the paper's, in full only. Peaks and speedups disregard them.
-    #[serde(default)]
-    pub cpus_past: Vec<u32>,
-    /// One of so many messages is sent, so that whole runs take less time.
-    pub one_in: NonZeroU32,
-    /// The same for an additional run on the paper's largest machine, in full only.
-    #[serde(default)]
-    pub one_in_in_full: Option<NonZeroU32>,
     /// Schedulers. The others are compared with the first.
     pub layouts: Vec<LayoutName>,
     /// Runs to average, each with a seed of its own. The chart of run queue lengths
@@ -41,6 +33,10 @@ pub struct ChatRooms {
     /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
+    /// Each CPU beyond two slows all that is outside the scheduler down by so many
+    /// thousandths.
+    #[serde(default)]
+    pub slowdown_thousandths: u32,
     /// When a full socket wakes its writers.
     #[serde(default)]
     pub writers: WritersWake,
@@ -59,11 +55,6 @@ pub struct Configuration {
 /// Between two looks whether the benchmark's clock runs.
 const BEGINS_WITHIN_NS: u64 = 100_000;
 
-/// Begins the names of all metrics of longer runs.
-fn one_in_label(one_in: NonZeroU32) -> String {
-    format!("one in {one_in} ")
-}
-
 /// The result of one scheduler.
 struct Outcome {
     layout: LayoutName,
@@ -73,8 +64,7 @@ struct Outcome {
 
 impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        let sizes = self.sizes(context);
-        let derive = |findings: &mut Findings| self.add_comparisons(findings, &sizes);
+        let derive = |findings: &mut Findings| self.add_comparisons(findings);
         let mut findings =
             context.over_runs(self.runs, |context| self.run_once(context), derive)?;
         for configuration in &self.configurations {
@@ -83,7 +73,7 @@ impl ChatRooms {
                 let compared = Compared {
                     label: &label,
                     layouts: &self.layouts,
-                    cpus: &sizes,
+                    cpus: &self.cpus,
                 };
                 let outcomes = outcomes(&findings, compared);
                 let title = format!("Chat {}", configuration.label());
@@ -102,7 +92,7 @@ impl ChatRooms {
     }
 
     /// What follows from the means of all runs.
-    fn add_comparisons(&self, findings: &mut Findings, sizes: &[u32]) {
+    fn add_comparisons(&self, findings: &mut Findings) {
         for configuration in &self.configurations {
             let label = self.label(configuration);
             self.add_ratios(findings, &label);
@@ -114,7 +104,6 @@ impl ChatRooms {
                 };
                 add_speedups(findings, &outcomes(findings, compared));
                 self.add_requests(findings, &label);
-                self.add_past(findings, &label, sizes);
                 compared.add_best_over_worst(findings);
             }
         }
@@ -124,35 +113,13 @@ impl ChatRooms {
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
-            let label = self.label(configuration);
-            let cpus = self.sizes(context);
-            self.measure(
-                context,
-                configuration,
-                (self.one_in, &label, &cpus),
-                &mut findings,
-            )?;
-            if let (Some(one_in), [.., most]) = (self.longer(context), &self.cpus[..]) {
-                let label = format!("{label}{}", one_in_label(one_in));
-                self.measure(
-                    context,
-                    configuration,
-                    (one_in, &label, &[*most]),
-                    &mut findings,
-                )?;
-            }
+            self.measure(context, configuration, &mut findings)?;
         }
         Ok(findings)
     }
 
-    fn sizes(&self, context: &Context<'_>) -> Vec<u32> {
-        let past = self.cpus_past.iter().filter(|_| context.full);
-        self.cpus.iter().chain(past).copied().collect()
-    }
-
-    /// One of how many messages longer runs send, if there are such runs.
-    fn longer(&self, context: &Context<'_>) -> Option<NonZeroU32> {
-        self.one_in_in_full.filter(|_| context.full)
+    fn costs_on(&self, cpus: u32) -> SchedulerCosts {
+        (self.costs.clone()).slowed_down(self.slowdown_thousandths, cpus)
     }
 
     /// Begins the names of a configuration's metrics, if there are several.
@@ -225,25 +192,6 @@ impl ChatRooms {
         }
     }
 
-    /// Throughput on each machine beyond the paper's over that on the next smaller
-    /// one.
-    fn add_past(&self, findings: &mut Findings, label: &str, sizes: &[u32]) {
-        let largest_of_paper = self.cpus.len().saturating_sub(1);
-        for &layout in &self.layouts {
-            for size in sizes[largest_of_paper..].windows(2) {
-                let (smaller, larger) = (size[0], size[1]);
-                let rate = |cpus: u32| {
-                    let of = of(layout, &on_cpus(cpus));
-                    findings.value(&format!("{label}{of} throughput"))
-                };
-                let ratio = rate(larger) / rate(smaller);
-                let title = layout.title();
-                let metric = format!("{label}{title}, {larger} over {smaller} CPUs: throughput");
-                findings.add(metric, ratio, ": 1");
-            }
-        }
-    }
-
     /// Run queues and hold times under the last configuration over those under
     /// the first, and how far from proportional the two are. Where they are
     /// proportional, a hold takes the same time for each task of the queue.
@@ -281,18 +229,17 @@ impl ChatRooms {
         &self,
         context: &mut Context<'_>,
         configuration: &Configuration,
-        (one_in, label, cpus): (NonZeroU32, &str, &[u32]),
         findings: &mut Findings,
     ) -> Result<()> {
-        let rooms = configuration.rooms;
-        let messages = configuration.messages.div_ceil(one_in.get());
+        let label = self.label(configuration);
+        let &Configuration { rooms, messages } = configuration;
         let scenario = self.chat.scenario(rooms, messages);
         for &layout in &self.layouts {
-            for &cpus in cpus {
+            for &cpus in &self.cpus {
                 let machine = MachineModel {
                     cpus,
                     layout,
-                    costs: self.costs.clone(),
+                    costs: self.costs_on(cpus),
                     topology: None,
                     writers: self.writers,
                 };
@@ -313,7 +260,7 @@ impl ChatRooms {
                 add_counts(findings, &of, deliveries, &simulation);
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);
-                if self.cpus.len() == 1 && context.run == 0 && one_in == self.one_in {
+                if self.cpus.len() == 1 && context.run == 0 {
                     let title = format!("{}{label}", layout.title());
                     findings.draw(&title, &lengths_chart(&title, &simulation));
                 }
@@ -490,19 +437,31 @@ fn lengths_chart(title: &str, simulation: &SmpSimulation) -> Chart {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_growth_of_requests_by_cpus_is_that_of_the_counts() {
-        let rooms: ChatRooms = toml::from_str(
+    /// An experiment with further keys.
+    fn with(keys: &str) -> ChatRooms {
+        let text = format!(
             r#"
-configurations = [{ rooms = 1, messages = 1 }]
+configurations = [{{ rooms = 1, messages = 1 }}]
 cpus = [2, 4]
 layouts = ["global-list"]
-one-in = 1
 runs = 1
-chat = { socket = 1, write = "1us", read = "1us" }
-"#,
-        )
-        .expect("an experiment");
+chat = {{ socket = 1, write = "1us", read = "1us" }}
+{keys}
+"#
+        );
+        toml::from_str(&text).expect("an experiment")
+    }
+
+    #[test]
+    fn larger_machines_are_slowed_down_only_by_the_key() {
+        let percents = |keys| [2, 4].map(|cpus| with(keys).costs_on(cpus).outside_percent);
+        assert_eq!(percents(""), [100, 100]);
+        assert_eq!(percents("slowdown-thousandths = 90"), [100, 118]);
+    }
+
+    #[test]
+    fn the_growth_of_requests_by_cpus_is_that_of_the_counts() {
+        let rooms = with("");
         let mut findings = Findings::default();
         for (cpus, schedules, requests) in [(2, 0.1, 0.25), (4, 0.3, 0.5)] {
             let of = format!("DSS, {cpus} CPUs:");
