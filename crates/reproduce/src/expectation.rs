@@ -201,8 +201,9 @@ pub struct Metric {
 /// Fewer runs say too little of how far their mean may be off.
 const LEAST_RUNS: usize = 10;
 
-/// Half of the last digit of a number that is written with four of them.
-const FOUR_DIGITS: f64 = 0.00005;
+/// Half of the last digit of a number that is written with four of them. The last bits of a
+/// decimal fraction must not decide at the very edge.
+const FOUR_DIGITS: f64 = 0.00005 + 1e-9;
 
 /// Which seeds the runs had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -335,6 +336,9 @@ mod tests {
         for (value, verdict) in [
             (2.1, Verdict::Reproduced),
             (3.0, Verdict::Differs),
+            // Both round to 3.0000, and the first is a little further off than a half digit.
+            (3.000_050_000_000_1, Verdict::Differs),
+            (2.999_96, Verdict::Differs),
             (3.0001, Verdict::Failed),
             (f64::NAN, Verdict::Failed),
         ] {
