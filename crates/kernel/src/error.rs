@@ -15,6 +15,12 @@ pub enum KernelError {
          `prorata vm run -- prorata ...`"
     )]
     NoSchedExt,
+    #[error(
+        "this machine's kernel lets no program in BPF observe its scheduler: boot Linux with \
+         CONFIG_BPF_EVENTS and CONFIG_DEBUG_INFO_BTF, as distributions build it, or run the same \
+         command in a machine of its own: `prorata vm run -- prorata ...`"
+    )]
+    NoTracing,
     #[error("scheduler {0} is loaded already: unload that first")]
     Occupied(String),
     #[error("the kernel does not take the scheduler {name}: {why}")]

@@ -129,7 +129,7 @@ impl Observer {
 #[cfg(feature = "bpf")]
 mod loaded {
     use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
-    use libbpf_rs::{MapCore as _, MapFlags};
+    use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, ProgramType};
 
     use super::symbols::Symbols;
     use super::{Seen, Sleeps, What};
@@ -160,7 +160,14 @@ mod loaded {
                 constants.only_tgid = what.process.unwrap_or(0);
                 constants.with_sleeps = what.sleeps;
             }
-            let mut skeleton = open.load().map_err(&refused)?;
+            // A part of the headers for schedulers, which an observer does not need.
+            open.progs.scx_lib_init_probe.set_autoload(false);
+            let mut skeleton = open.load().map_err(|error| match error.kind() {
+                // The lack of a right says nothing about the kernel.
+                ErrorKind::PermissionDenied => refused(error),
+                _ if ProgramType::Tracing.is_supported().unwrap_or(true) => refused(error),
+                _ => KernelError::NoTracing,
+            })?;
             skeleton.attach().map_err(&refused)?;
             Ok(Self { skeleton })
         }

@@ -240,7 +240,9 @@ pub enum Command {
     /// own scheduler or any other, and draws no conclusion from tasks that were preempted. With
     /// --sleeps also how often and how long tasks slept, by the function of the kernel that put them
     /// to sleep (a lock, a disk, a pipe). Counters stay in the kernel until the end, so a long
-    /// observation needs no more memory. Needs root, and a prorata built with the kernel engine.
+    /// observation needs no more memory. Needs root, a kernel that programs in BPF may observe
+    /// (CONFIG_BPF_EVENTS and CONFIG_DEBUG_INFO_BTF, as distributions build it; no sched_ext), and a
+    /// prorata built with the kernel engine.
     ///
     /// Exit codes: 0 done, also if the interrupt key ended it early; 1 refused or failed; 2 wrong
     /// usage.
