@@ -161,7 +161,10 @@ fn figures_are_found_by_name_year_and_file() {
         1
     );
     let error = find("1994/figure-99").expect_err("there is none");
-    assert!(error.to_string().contains("1994/figure-9,"), "{error}");
+    assert!(
+        error.to_string().ends_with("such as 1994/figure-9"),
+        "{error}"
+    );
     let path = root().join("scenarios/mixed.toml");
     let error = find(path.to_str().expect("text")).expect_err("it is no figure");
     assert!(matches!(error, ReproduceError::NoPaper(_)), "{error}");
