@@ -75,10 +75,12 @@ pub fn check_writable(path: &Path) -> Result<()> {
     if path == Path::new("-") || is_other {
         return Ok(());
     }
+    // A link to nothing is there: its removal would take the link.
+    let is_new = fs::symlink_metadata(path).is_err();
     let mut options = fs::File::options();
     let opened = options.write(true).create(true).truncate(false).open(path);
     opened.with_context(|| cannot_write(path))?;
-    if there.is_err() {
+    if is_new {
         fs::remove_file(path).with_context(|| cannot_write(path))?;
     }
     Ok(())
