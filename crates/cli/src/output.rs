@@ -146,9 +146,9 @@ pub fn boost(boost: f64) -> String {
     }
 }
 
-/// How far a client is ahead of its due.
-pub fn lead(lead_ns: u64) -> String {
-    format!("{:.1} ms", lead_ns as f64 / 1e6)
+/// `4.5 ms`.
+pub fn tenths_of_ms(time_ns: u64) -> String {
+    format!("{:.1} ms", time_ns as f64 / 1e6)
 }
 
 /// A nice value, or the least and the greatest.

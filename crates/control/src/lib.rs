@@ -37,6 +37,7 @@ pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engi
 pub use process::ProcessId;
 /// How the user engine keeps losers from running.
 pub use prorata_user::Mechanism;
+pub use refusal::USERS_NEED_ROOT;
 pub use server::Timing;
 pub use user_engine::user_engine;
 

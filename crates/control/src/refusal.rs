@@ -19,6 +19,10 @@ use crate::journal::JournalError;
 use crate::peer::PeerError;
 use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
 
+/// Why a daemon of an ordinary user does not manage what users run.
+pub const USERS_NEED_ROOT: &str =
+    "only root's daemon can manage what users run: start it as root, or leave --users out";
+
 /// Why a request is refused; nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -112,7 +116,7 @@ pub(crate) enum Refusal {
          only its processes"
     )]
     BeyondDaemon { pid: u32, owner: u32, uid: u32 },
-    #[error("only root's daemon can manage what users run: start it as root, or leave --users out")]
+    #[error("{USERS_NEED_ROOT}")]
     UsersNeedRoot,
     #[error(
         "'{name}' holds what its user runs unasked, so nobody can {what} it: name a process \

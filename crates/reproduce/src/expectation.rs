@@ -336,7 +336,7 @@ mod tests {
         for (value, verdict) in [
             (2.1, Verdict::Reproduced),
             (3.0, Verdict::Differs),
-            // Both round to 3.0000, and the first is a little further off than a half digit.
+            // More than half a digit off by no more than the last bits of a sum may be.
             (3.000_050_000_000_1, Verdict::Differs),
             (2.999_96, Verdict::Differs),
             (3.0001, Verdict::Failed),

@@ -13,8 +13,8 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     let mut page = Page::new("The papers' figures, reproduced");
     page.paragraph(
         "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994), Stride Scheduling \
-         (MIT/LCS/TM-528, 1995), hybrid lottery scheduling (USENIX, 1999), Enhancing Linux Scheduler Scalability (IBM, 2001) and the \
-         thesis on slot scheduling (2005): what the papers print beside what this build comes to. \
+         (MIT/LCS/TM-528, 1995), hybrid lottery scheduling (USENIX, 1999), Enhancing Linux \
+         Scheduler Scalability (IBM, 2001) and the thesis on slot scheduling (2005): what the papers print beside what this build comes to. \
          A number is reproduced, or it differs for a reason that stands below its table, or it \
          has FAILED.",
     );

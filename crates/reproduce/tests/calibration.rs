@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use prorata_scenario::file::Time;
 use toml::Value;
 
 /// Figures whose machine `scripts/calibrate-2001` calibrates.
@@ -14,13 +15,8 @@ fn read(path: &str) -> String {
 
 /// A duration of a scenario file.
 fn ns(value: &Value) -> u64 {
-    let text = value.as_str().expect("a duration is a string");
-    let units = [("us", 1_000), ("ns", 1)];
-    let found = units.into_iter().find_map(|(unit, factor)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(number * factor)
-    });
-    found.unwrap_or_else(|| panic!("{text} is in us or ns"))
+    let time: Time = value.clone().try_into().expect("a duration");
+    time.0
 }
 
 /// The costs of a figure, in the order of the archive's columns.

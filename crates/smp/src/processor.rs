@@ -63,8 +63,6 @@ pub(crate) struct Processor {
     pub(crate) balances: bool,
     /// A task that lost this CPU to another task and waits.
     pub(crate) displaced: Option<Displaced>,
-    /// The socket that its task writes to and has locked.
-    pub(crate) writes_to: Option<u32>,
     /// The message that its task writes leaves at once.
     pub(crate) leaves_at_once: bool,
     /// Tasks to wake, in this order.
@@ -88,7 +86,6 @@ impl Processor {
             ticks: false,
             balances: false,
             displaced: None,
-            writes_to: None,
             leaves_at_once: false,
             wakes: VecDeque::new(),
             leaves: None,

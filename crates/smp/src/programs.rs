@@ -44,13 +44,11 @@ impl SmpSimulation {
     fn call(&mut self, cpu: u32, task: u32, instruction: Instruction) -> bool {
         if let Instruction::Send(pipe) = instruction
             && self.costs.socket_locks
+            && !self.sockets.lock(pipe, task)
         {
-            if !self.sockets.lock(pipe, task) {
-                self.counts.socket_waits += 1;
-                self.block(task, Why::WaitsForMutex);
-                return true;
-            }
-            self.cpus[cpu as usize].writes_to = Some(pipe);
+            self.counts.socket_waits += 1;
+            self.block(task, Why::WaitsForMutex);
+            return true;
         }
         let mut ns = self.costs.system_call.0;
         if self.brings_segment(cpu, instruction) {
@@ -73,14 +71,6 @@ impl SmpSimulation {
             }
             Instruction::Receive(pipe) => self.sockets.begin_read(pipe),
             _ => false,
-        }
-    }
-
-    /// The task of a CPU has written. The soft interrupt that wakes the reader comes after.
-    fn unlock_socket(&mut self, cpu: u32) {
-        let pipe = self.cpus[cpu as usize].writes_to.take();
-        if let Some(next) = pipe.and_then(|pipe| self.sockets.release(pipe)) {
-            self.ready(next);
         }
     }
 
@@ -130,7 +120,13 @@ impl SmpSimulation {
                 self.cpus[cpu as usize].leaves = Some(Leaves::Exits);
             }
             other => {
-                self.unlock_socket(cpu);
+                // The soft interrupt that wakes the reader comes after the release.
+                if let Instruction::Send(pipe) = other
+                    && self.costs.socket_locks
+                    && let Some(next) = self.sockets.release(pipe)
+                {
+                    self.ready(next);
+                }
                 let onwards = self.meet(task, other);
                 self.has_met(cpu, other, onwards == Onwards::Waits);
                 if onwards == Onwards::Yields {

@@ -249,6 +249,7 @@ mod tests {
             assert_eq!(died.last_words(), Some(said));
         }
     }
+
     #[test]
     fn a_machine_boots_again_only_after_a_stray_breakpoint() {
         let died = |said: &str| RunError::Died {

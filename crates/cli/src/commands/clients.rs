@@ -45,7 +45,7 @@ pub const HYBRID_COLUMNS: [Column<ClientReport>; 3] = [
     }),
     ("LEAD", Side::Right, |client| {
         let hybrid = client.hybrid;
-        hybrid.map_or_else(String::new, |hybrid| output::lead(hybrid.lead_ns))
+        hybrid.map_or_else(String::new, |hybrid| output::tenths_of_ms(hybrid.lead_ns))
     }),
     ("NICE", Side::Right, |client| {
         client.nice.map_or_else(String::new, output::nice)

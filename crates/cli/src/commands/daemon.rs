@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use nix::unistd::geteuid;
-use prorata_control::{DaemonOptions, daemon_main};
+use prorata_control::{DaemonOptions, USERS_NEED_ROOT, daemon_main};
 use prorata_protocol::{
     Connection, EngineChoice, HybridChoice, Request, Response, StatusReport, UsersReport,
     is_starting,
@@ -35,10 +35,6 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     let status = configured(&mut connection, &args.settings, hybrid, true, args.users)?;
     print(&status, args.format)
 }
-
-/// What a running daemon of an ordinary user answers.
-const USERS_NEED_ROOT: &str =
-    "only root's daemon can manage what users run: start it as root, or leave --users out";
 
 /// Refuses another engine, or other CPUs, than those of the running daemon.
 fn check_choices(

@@ -8,13 +8,16 @@ use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, Write
 
 use crate::{Outcome, in_parallel};
 
+/// The paper's schedulers: DSS, PLS and MQ.
+pub const LAYOUTS: [LayoutName; 3] = [
+    LayoutName::GlobalList,
+    LayoutName::PriorityLevels,
+    LayoutName::MultiQueue,
+];
+
 /// What the paper prints of (20,200) on two CPUs (2001, Table 3), by scheduler: contention in
 /// per cent, mean hold and wait in microseconds.
-pub const TARGETS: [(LayoutName, [f64; 3]); 3] = [
-    (LayoutName::GlobalList, [18.3, 15.0, 26.0]),
-    (LayoutName::PriorityLevels, [3.7, 2.3, 2.7]),
-    (LayoutName::MultiQueue, [5.0, 3.2, 4.3]),
-];
+const TARGETS: [[f64; 3]; LAYOUTS.len()] = [[18.3, 15.0, 26.0], [3.7, 2.3, 2.7], [5.0, 3.2, 4.3]];
 
 /// Messages a second of the published program on a comparable machine of two CPUs, under DSS.
 const MESSAGES_PER_S: f64 = 115_000.0;
@@ -288,16 +291,12 @@ impl Measured {
     }
 }
 
-/// The root of the mean square of the logarithms of ours over the targets, by scheduler in
-/// their order.
-pub fn distance(measured: &[Measured; TARGETS.len()]) -> f64 {
-    let of_locks = measured
-        .iter()
-        .zip(TARGETS)
-        .flat_map(|(ours, (_, targets))| {
-            let ours = [ours.contention, ours.hold_us, ours.wait_us];
-            ours.into_iter().zip(targets)
-        });
+/// The root of the mean square of the logarithms of ours over the targets, by scheduler.
+pub fn distance(measured: &[Measured; LAYOUTS.len()]) -> f64 {
+    let of_locks = measured.iter().zip(TARGETS).flat_map(|(ours, targets)| {
+        let ours = [ours.contention, ours.hold_us, ours.wait_us];
+        ours.into_iter().zip(targets)
+    });
     let all = of_locks.chain([(measured[0].messages_per_s, MESSAGES_PER_S)]);
     let squares: Vec<f64> = all
         .map(|(ours, target)| (ours / target).ln().powi(2))

@@ -30,13 +30,10 @@ fn in_parallel<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     one: impl Fn(T) -> Outcome<R> + Sync,
 ) -> Outcome<Vec<R>> {
-    let items = Mutex::new(
-        items
-            .into_iter()
-            .collect::<Vec<T>>()
-            .into_iter()
-            .enumerate(),
-    );
+    let items: Vec<T> = items.into_iter().collect();
+    let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = cpus.min(items.len());
+    let items = Mutex::new(items.into_iter().enumerate());
     let results = Mutex::new(Vec::new());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
@@ -46,7 +43,6 @@ fn in_parallel<T: Send, R: Send>(
             results.push((place, result));
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     std::thread::scope(|scope| {
         (0..threads).for_each(|_| {
             scope.spawn(work);

@@ -8,8 +8,8 @@ use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts, WritersWake};
 
-use crate::candidate::{Candidate, Measured, SOCKET, Setup, Tenth};
-use crate::stages::{LAYOUTS, SEEDS_OF_RUNS, rows};
+use crate::candidate::{Candidate, LAYOUTS, Measured, SOCKET, Setup, Tenth};
+use crate::stages::{SEEDS_OF_RUNS, rows};
 use crate::{Outcome, in_parallel};
 
 /// Sizes of the machine.

@@ -7,7 +7,7 @@ use std::path::Path;
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts};
 
-use crate::candidate::{Candidate, Load, Measured, Setup, TARGETS, distance};
+use crate::candidate::{Candidate, LAYOUTS, Load, Measured, Setup, distance};
 use crate::{Outcome, in_parallel};
 
 /// An optimum's distance from the targets is at most so much of the least.
@@ -26,12 +26,6 @@ pub const SEEDS_OF_RUNS: u64 = 4;
 /// Runs behind each speedup of MQ that the slowdown is fitted to.
 const SEEDS_OF_FIT: u64 = 4;
 
-pub const LAYOUTS: [LayoutName; 3] = [
-    LayoutName::GlobalList,
-    LayoutName::PriorityLevels,
-    LayoutName::MultiQueue,
-];
-
 /// Rooms and messages of the paper's configurations.
 const CONFIGURATIONS: [(u32, u32); 3] = [(10, 100), (20, 200), (30, 300)];
 
@@ -39,7 +33,7 @@ const CONFIGURATIONS: [(u32, u32); 3] = [(10, 100), (20, 200), (30, 300)];
 const MQ_SPEEDUPS: [(usize, u32, f64); 4] =
     [(0, 6, 2.31), (0, 8, 2.21), (1, 8, 2.29), (2, 8, 2.22)];
 
-/// Every candidate on two CPUs. The columns of locks are those of DSS.
+/// Every candidate on two CPUs.
 pub fn grid(directory: &Path) -> Outcome<()> {
     let mut file = File::create(directory.join("grid.csv"))?;
     writeln!(file, "{},{ON_TWO}", Candidate::COLUMNS)?;
@@ -51,19 +45,19 @@ pub fn grid(directory: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Columns of what a candidate comes to on two CPUs.
+/// Columns of what a candidate comes to on two CPUs, those of DSS first.
 const ON_TWO: &str = "messages_per_s,contention,hold_us,wait_us,requests_per_message,length,\
     PLS_messages_per_s,PLS_contention,PLS_hold_us,PLS_wait_us,PLS_requests_per_message,PLS_length,\
     MQ_messages_per_s,MQ_contention,MQ_hold_us,MQ_wait_us,MQ_requests_per_message,MQ_length,\
     distance";
 
-/// What a candidate comes to on two CPUs, under each scheduler of the targets.
-struct OnTwo([Measured; TARGETS.len()]);
+/// What a candidate comes to on two CPUs, under each scheduler.
+struct OnTwo([Measured; LAYOUTS.len()]);
 
 impl OnTwo {
     fn of(candidate: &Candidate, seeds: u64) -> Outcome<OnTwo> {
         let setup = candidate.setup();
-        let of = |place: usize| setup.measure(((20, 200), TARGETS[place].0), 2, seeds);
+        let of = |place: usize| setup.measure(((20, 200), LAYOUTS[place]), 2, seeds);
         Ok(OnTwo([of(0)?, of(1)?, of(2)?]))
     }
 

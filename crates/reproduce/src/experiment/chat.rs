@@ -119,7 +119,8 @@ impl ChatRooms {
     }
 
     fn costs_on(&self, cpus: u32) -> SchedulerCosts {
-        (self.costs.clone()).slowed_down(self.slowdown_thousandths, cpus)
+        let costs = self.costs.clone();
+        costs.slowed_down(self.slowdown_thousandths, cpus)
     }
 
     /// Begins the names of a configuration's metrics, if there are several.
@@ -145,8 +146,8 @@ impl ChatRooms {
         }
     }
 
-    /// The requests for run queue locks, for each message, on the largest of the
-    /// paper's machines over those on two CPUs. They are computed from the printed
+    /// The requests for run queue locks, for each message, on the largest
+    /// machine over those on two CPUs. They are computed from the printed
     /// statistics of locks, so that the paper's numbers and ours compare. A request
     /// finds a lock held for the part of the time that other CPUs hold it. This is
     /// true of one lock, so only of DSS and PLS.

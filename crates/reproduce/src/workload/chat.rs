@@ -7,7 +7,7 @@ use prorata_scenario::file::{Distribution, Pipe, Program, Step, Time, Varying};
 use prorata_smp::SmpSimulation;
 use serde::Deserialize;
 
-use super::{client as main_thread, empty, repeat};
+use super::{add_main_thread, empty, repeat};
 
 /// Users of a room.
 const USERS: u32 = 20;
@@ -51,8 +51,7 @@ pub enum Preparation {
     Sleeps,
     /// As in the source: for each user, the client's connects and makes two threads, and the
     /// server's accepts the connection and makes two. Then the server tells the client to
-    /// begin. Meanwhile time slices end, so the counters of all sleeping threads grow. (In
-    /// Linux 2.4 they end earlier, as `fork()` halves the counter of its caller.)
+    /// begin. Meanwhile time slices end, so the counters of all sleeping threads grow.
     Connects,
 }
 
@@ -134,62 +133,56 @@ impl Chat {
             pipe(format!("up {room}.{user}"), self.socket.messages());
             pipe(format!("down {room}.{user}"), self.socket.messages());
         }
-        self.add_process(&mut scenario, "server", &users, |room, user| {
-            let of_user = |role: Role| role(self, room, user, messages);
-            UserOf {
-                connection: Step::Receive(LISTENS.to_owned()),
-                threads: [
-                    ("server-receive", of_user(Chat::server_receive)),
-                    ("server-send", of_user(Chat::server_send)),
-                ],
-            }
-        });
-        self.add_process(&mut scenario, "client", &users, |room, user| {
-            let of_user = |role: Role| role(self, room, user, messages);
-            UserOf {
-                connection: Step::Send(LISTENS.to_owned()),
-                threads: [
-                    ("client-send", of_user(Chat::client_send)),
-                    ("client-receive", of_user(Chat::client_receive)),
-                ],
-            }
-        });
         let start = || START.to_owned();
         let (told, begin) = match self.preparation {
             Preparation::Sleeps => (vec![], Step::Sleep(Distribution::Fixed(STARTS_AFTER))),
             Preparation::Connects => (vec![Step::Send(start())], Step::Receive(start())),
         };
-        let mut at_the_end = |process: &str, steps: Vec<Step>| {
-            let main = scenario.programs.entry(process.to_owned());
-            main.and_modify(|main| main.steps.extend(steps));
+        let server = Process {
+            name: "server",
+            connection: Step::Receive(LISTENS.to_owned()),
+            threads: [
+                ("server-receive", Chat::server_receive),
+                ("server-send", Chat::server_send),
+            ],
+            end: told,
         };
-        at_the_end("server", told);
-        at_the_end("client", vec![begin, Step::Signal(BEGIN.to_owned())]);
+        let client = Process {
+            name: "client",
+            connection: Step::Send(LISTENS.to_owned()),
+            threads: [
+                ("client-send", Chat::client_send),
+                ("client-receive", Chat::client_receive),
+            ],
+            end: vec![begin, Step::Signal(BEGIN.to_owned())],
+        };
+        for process in [server, client] {
+            self.add_process(&mut scenario, &users, messages, process);
+        }
         scenario
     }
 
-    /// Adds a process whose main thread makes two threads for each user.
     fn add_process(
         &self,
         scenario: &mut Scenario,
-        name: &str,
         users: &[(u32, u32)],
-        of_user: impl Fn(u32, u32) -> UserOf,
+        messages: u32,
+        process: Process,
     ) {
         let mut steps = Vec::new();
         for &(room, user) in users {
-            let of_user = of_user(room, user);
             if self.preparation == Preparation::Connects {
-                steps.extend([compute(CONNECT), of_user.connection]);
+                steps.extend([compute(CONNECT), process.connection.clone()]);
             }
-            for (role, program) in of_user.threads {
+            for (role, thread) in process.threads {
                 let name = format!("{role} {room}.{user}");
                 steps.push(Step::Fork(name.clone()));
-                scenario.programs.insert(name, Program { steps: program });
+                let steps = thread(self, room, user, messages);
+                scenario.programs.insert(name, Program { steps });
             }
         }
-        scenario.programs.insert(name.to_owned(), Program { steps });
-        scenario.clients.push(main_thread(name, None));
+        steps.extend(process.end);
+        add_main_thread(scenario, process.name, steps);
     }
 
     /// Whether the clock of the benchmark runs. Before, its threads are made and
@@ -239,11 +232,14 @@ impl Chat {
     }
 }
 
-/// What a process does for a user.
-struct UserOf {
+/// A process, whose main thread makes two threads for each user.
+struct Process {
+    name: &'static str,
+    /// The main thread's part in the connection of a user.
     connection: Step,
-    /// Two threads, each with its role.
-    threads: [(&'static str, Vec<Step>); 2],
+    threads: [(&'static str, Role); 2],
+    /// What the main thread does at last.
+    end: Vec<Step>,
 }
 
 /// The steps of a user's thread, by room, user and messages.

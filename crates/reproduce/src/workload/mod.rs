@@ -46,6 +46,11 @@ fn add_process(scenario: &mut Scenario, name: &str, threads: Vec<(String, Vec<St
         steps.push(Step::Fork(name.clone()));
         scenario.programs.insert(name, Program { steps: program });
     }
+    add_main_thread(scenario, name, steps);
+}
+
+/// Adds a process whose first thread does this.
+fn add_main_thread(scenario: &mut Scenario, name: &str, steps: Vec<Step>) {
     scenario.programs.insert(name.to_owned(), Program { steps });
     scenario.clients.push(client(name, None));
 }

@@ -14,11 +14,11 @@ mod watch;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use prorata_core::cpu_list;
 use prorata_protocol::slots::{SlotsAnswer, SlotsReport, SlotsRequest};
 use prorata_protocol::{Connection, Request, Response};
 
 use crate::args::slots::{SlotsArgs, SlotsCommand};
-use crate::args::values::CpuList;
 use crate::caller::{self, Caller};
 
 /// `prorata slots`. Checking and planning ask no daemon.
@@ -64,7 +64,7 @@ fn row_of(cpus: &[u32], cpu: u32) -> Result<u32> {
     let row = row.with_context(|| {
         format!(
             "CPU {cpu} has no slots: the table is for {}",
-            CpuList(cpus.to_vec())
+            cpu_list::text(cpus)
         )
     })?;
     Ok(row as u32)

@@ -61,15 +61,10 @@ pub fn describe(report: &SlotsReport) -> Result<()> {
             microseconds(row.late_median_ns),
             microseconds(row.late_99th_ns),
             microseconds(row.late_most_ns),
-            stolen(row.stolen_ns),
+            output::tenths_of_ms(row.stolen_ns),
         ))?;
     }
     Ok(())
-}
-
-/// `4.5 ms`.
-fn stolen(time_ns: u64) -> String {
-    format!("{:.1} ms", time_ns as f64 / 1e6)
 }
 
 /// `12 us`.
