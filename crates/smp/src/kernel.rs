@@ -22,6 +22,11 @@ impl SmpSimulation {
         if state.decision.is_some() {
             return self.decide(cpu);
         }
+        let soft_interrupt_ns = std::mem::take(&mut state.soft_interrupt_ns);
+        if soft_interrupt_ns > 0 {
+            let ns = self.costs.on_bus_ns(soft_interrupt_ns);
+            return self.stay(cpu, ns, Then::GoesOn);
+        }
         if let Some(asked) = state.next_decision() {
             return self.begin(cpu, asked);
         }
@@ -132,9 +137,9 @@ impl SmpSimulation {
         }
         let decision = OpenDecision::new(&mut self.queues, cpu, asked, self.now_ns);
         let state = &mut self.cpus[cpu as usize];
-        state.decision = decision;
+        state.decision = Some(decision);
         state.decides_since_ns = self.now_ns;
-        let wakeup_ns = self.costs.outside_ns(self.costs.wakeup.0);
+        let wakeup_ns = self.costs.on_bus_ns(self.costs.wakeup.0);
         match asked {
             Asked::Wake(_) if wakeup_ns > 0 => self.stay(cpu, wakeup_ns, Then::GoesOn),
             _ => true,
@@ -221,7 +226,13 @@ impl SmpSimulation {
                 state.decision = Some(OpenDecision::moved(moving));
                 true
             }
-            Some(Decided::Balanced(None) | Decided::Placed) | None => true,
+            Some(Decided::Placed(again)) => {
+                if let Some(waking) = again {
+                    state.wakes.push_front(waking);
+                }
+                true
+            }
+            Some(Decided::Balanced(None)) | None => true,
         }
     }
 
@@ -248,6 +259,10 @@ impl SmpSimulation {
             None => {}
         }
         if next == last {
+            if let Some(thread) = self.threads.all.get_mut(last as usize) {
+                // It may have been woken before it blocked.
+                thread.state = ThreadState::Running;
+            }
             return true;
         }
         self.counts.switches += 1;
@@ -263,6 +278,6 @@ impl SmpSimulation {
             }
             thread.state = ThreadState::Running;
         }
-        self.stay(cpu, self.costs.outside_ns(ns), Then::GoesOn)
+        self.stay(cpu, self.costs.on_bus_ns(ns), Then::GoesOn)
     }
 }

@@ -1,8 +1,8 @@
 //! A decision of the scheduler in progress on a CPU.
 
 use crate::run_queue::{
-    Balance, Cpu, Decision as _, DecisionStep, Displaced, LockIndex, Moving, Placement, Schedule,
-    Scheduled, Tick, TurnEnd,
+    Balance, Cpu, Decision as _, DecisionStep, Displaced, Held as _, LockIndex, Moving, Placement, Schedule,
+    Scheduled, TaskIndex, Tick, TurnEnd,
 };
 
 use crate::SchedulerCosts;
@@ -15,13 +15,21 @@ pub(crate) enum Asked {
     /// Which task runs next, and why the running task leaves, if it does.
     Schedule(Option<Leaves>),
     /// Where a waking task goes.
-    Wake(u32),
+    Wake(Waking),
     /// Where a task could go that lost its CPU to another task.
     Displaced(Displaced),
     /// Whether a time slice has ended.
     Tick,
     /// Whether a task comes from another pool.
     Balance,
+}
+
+/// A task that wakes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waking {
+    pub(crate) task: u32,
+    /// Where it ran last, and may still be about to block.
+    pub(crate) cpu: u32,
 }
 
 #[derive(Debug)]
@@ -59,7 +67,8 @@ struct Ahead {
 #[derive(Debug)]
 pub(crate) enum Decided {
     Next(Scheduled, Option<Leaves>),
-    Placed,
+    /// With the task to wake again, if there is one.
+    Placed(Option<Waking>),
     Ticked {
         /// The time slice has ended.
         expired: bool,
@@ -69,13 +78,13 @@ pub(crate) enum Decided {
 }
 
 impl OpenDecision {
-    /// A CPU begins a decision. None if a waking task does not exist.
+    /// A CPU begins a decision.
     pub(crate) fn new(
         queues: &mut SimulatedQueues,
         cpu: u32,
         asked: Asked,
         now_ns: u64,
-    ) -> Option<OpenDecision> {
+    ) -> OpenDecision {
         let made = match asked {
             Asked::Schedule(leaves) => {
                 let end = match leaves {
@@ -85,12 +94,19 @@ impl OpenDecision {
                 };
                 Made::Schedule(Schedule::new(Cpu(cpu), end, now_ns), leaves)
             }
-            Asked::Wake(task) => Made::Place(Placement::woken(queues.take(task)?)),
+            Asked::Wake(Waking { task, cpu }) => {
+                let task = TaskIndex(task);
+                let blocked = queues.memory.take_blocked(task);
+                Made::Place(match blocked {
+                    Some(blocked) => Placement::woken(blocked),
+                    None => Placement::leaving(task, Cpu(cpu)),
+                })
+            }
             Asked::Displaced(displaced) => Made::Place(Placement::displaced(displaced)),
             Asked::Tick => Made::Tick(Tick::new(Cpu(cpu))),
             Asked::Balance => Made::Balance(Balance::new(Cpu(cpu))),
         };
-        Some(OpenDecision::begun(made))
+        OpenDecision::begun(made)
     }
 
     /// Places a task that was taken out of another pool.
@@ -242,7 +258,10 @@ impl OpenDecision {
     pub(crate) fn decided(self) -> Decided {
         match self.made {
             Made::Schedule(made, leaves) => Decided::Next(made.outcome(), leaves),
-            Made::Place(_) => Decided::Placed,
+            Made::Place(made) => {
+                let again = |(TaskIndex(task), Cpu(cpu))| Waking { task, cpu };
+                Decided::Placed(made.missed().map(again))
+            }
             Made::Tick(made) => Decided::Ticked {
                 expired: made.expired(),
             },

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::run_queue::Displaced;
 use prorata_scenario::threads::NO_THREAD;
 
-use crate::open_decision::{Asked, OpenDecision};
+use crate::open_decision::{Asked, OpenDecision, Waking};
 
 /// Why the task of a CPU leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,8 +65,10 @@ pub(crate) struct Processor {
     pub(crate) displaced: Option<Displaced>,
     /// The message that its task writes leaves at once.
     pub(crate) leaves_at_once: bool,
+    /// The soft interrupt that takes a segment to its reader's end, before any wake.
+    pub(crate) soft_interrupt_ns: u64,
     /// Tasks to wake, in this order.
-    pub(crate) wakes: VecDeque<u32>,
+    pub(crate) wakes: VecDeque<Waking>,
     /// Why its task is to leave the CPU, unless the task becomes ready before.
     pub(crate) leaves: Option<Leaves>,
     /// `need_resched`: the CPU is to call `schedule()` as soon as it can.
@@ -87,6 +89,7 @@ impl Processor {
             balances: false,
             displaced: None,
             leaves_at_once: false,
+            soft_interrupt_ns: 0,
             wakes: VecDeque::new(),
             leaves: None,
             needs_schedule: false,
@@ -102,8 +105,8 @@ impl Processor {
         if let Some(displaced) = self.displaced.take() {
             return Some(Asked::Displaced(displaced));
         }
-        if let Some(task) = self.wakes.pop_front() {
-            return Some(Asked::Wake(task));
+        if let Some(waking) = self.wakes.pop_front() {
+            return Some(Asked::Wake(waking));
         }
         if let Some(leaves) = self.leaves.take() {
             return Some(Asked::Schedule(Some(leaves)));

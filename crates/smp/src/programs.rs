@@ -11,6 +11,7 @@ use prorata_scenario::stream::{Purpose, small_stream};
 use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Objects, Onwards, Waiting as _, World};
 
+use crate::open_decision::Waking;
 use crate::processor::{Doing, Leaves, Then};
 use crate::simulation::{Due, SmpSimulation};
 
@@ -53,9 +54,15 @@ impl SmpSimulation {
         let mut ns = self.costs.system_call.0;
         if self.brings_segment(cpu, instruction) {
             self.counts.segments += 1;
-            ns += self.costs.segment.0;
+            match instruction {
+                // The soft interrupt runs as the call returns, and the lock is free by then.
+                Instruction::Send(_) => {
+                    self.cpus[cpu as usize].soft_interrupt_ns = self.costs.segment.0;
+                }
+                _ => ns += self.costs.segment.0,
+            }
         }
-        self.stay(cpu, self.costs.outside_ns(ns), Then::Acts)
+        self.stay(cpu, self.costs.on_bus_ns(ns), Then::Acts)
     }
 
     /// Whether a step brings a segment to the other end of a socket.
@@ -82,7 +89,7 @@ impl SmpSimulation {
             Instruction::Compute(draw) => {
                 let draw = &self.code.draws[draw as usize];
                 let ns = self.threads.draw(task, draw);
-                self.threads.all[task as usize].remaining_ns = self.costs.outside_ns(ns);
+                self.threads.all[task as usize].remaining_ns = self.costs.on_bus_ns(ns);
             }
             Instruction::Sleep(draw) | Instruction::Block { draw, .. } => {
                 self.counts.sleeps += 1;
@@ -247,21 +254,16 @@ impl World for SmpSimulation {
         self.cpus[usize::from(waiter.cpu)].leaves = Some(Leaves::Blocks);
     }
 
-    /// As `wake_up_process()`: a task that has not yet left its CPU stays there.
+    /// As `wake_up_process()`: the CPU at work wakes the task, which may not have blocked yet.
     fn ready(&mut self, thread: u32) {
         let waiter = &mut self.threads.all[thread as usize];
         waiter.state = ThreadState::Ready;
         waiter.since_ns = self.now_ns;
-        let last = self.cpus.get_mut(usize::from(waiter.cpu));
-        match last.filter(|cpu| cpu.task == thread) {
-            Some(cpu) if cpu.leaves.is_some() => {
-                waiter.state = ThreadState::Running;
-                cpu.leaves = None;
-            }
-            // The task is leaving: its CPU wakes it once it has left.
-            Some(cpu) => cpu.wakes.push_back(thread),
-            None => self.cpus[self.here as usize].wakes.push_back(thread),
-        }
+        let waking = Waking {
+            task: thread,
+            cpu: waiter.cpu.into(),
+        };
+        self.cpus[self.here as usize].wakes.push_back(waking);
     }
 
     fn repeat(&mut self, thread: u32) {

@@ -5,7 +5,7 @@ use crate::run_queue::{
     TaskIndex,
 };
 
-use crate::cache_lines::CacheLines;
+use crate::cache_lines::{CacheLines, part_lost};
 use crate::{LayoutName, MachineModel, SchedulerCosts, SmpError};
 
 /// Run queues and the tasks that are in none.
@@ -13,8 +13,6 @@ use crate::{LayoutName, MachineModel, SchedulerCosts, SmpError};
 pub(crate) struct SimulatedQueues {
     pub(crate) shared: RunQueues,
     pub(crate) memory: Memory,
-    /// By thread: tasks that wait or sleep.
-    blocked: Vec<Option<Task>>,
     tasks: CacheLines,
     /// The words that the CPUs of each pool publish.
     words: CacheLines,
@@ -30,14 +28,23 @@ pub(crate) struct SimulatedQueues {
     compares: Option<Comparison>,
 }
 
-/// The queues, by lock. The tests of [`crate::run_queue`] check that a decision
-/// holds the locks of the queues that it asks for.
+/// What decisions reach. The tests of [`crate::run_queue`] check that a decision holds the
+/// locks of the queues that it asks for.
 #[derive(Debug)]
-pub(crate) struct Memory(Vec<Queue>);
+pub(crate) struct Memory {
+    /// By lock.
+    queues: Vec<Queue>,
+    /// By thread: tasks that wait or sleep.
+    blocked: Vec<Option<Task>>,
+}
 
 impl Held for Memory {
     fn queue(&mut self, LockIndex(lock): LockIndex) -> &mut Queue {
-        &mut self.0[lock as usize]
+        &mut self.queues[lock as usize]
+    }
+
+    fn take_blocked(&mut self, TaskIndex(task): TaskIndex) -> Option<Task> {
+        self.blocked.get_mut(task as usize)?.take()
     }
 }
 
@@ -62,8 +69,10 @@ impl SimulatedQueues {
             pools,
             compares,
             shared,
-            memory: Memory(queues),
-            blocked: Vec::new(),
+            memory: Memory {
+                queues,
+                blocked: Vec::new(),
+            },
             has_levels: machine.layout == LayoutName::PriorityLevels,
         })
     }
@@ -83,19 +92,19 @@ impl SimulatedQueues {
 
     /// Tasks in the queue of a CPU, running tasks included.
     pub(crate) fn length(&self, cpu: u32) -> u32 {
-        self.memory.0[self.own(cpu)].len()
+        self.memory.queues[self.own(cpu)].len()
     }
 
     /// Tasks in the queue behind a lock; none if there is no queue.
     pub(crate) fn length_of(&self, LockIndex(lock): LockIndex) -> u32 {
-        self.memory.0.get(lock as usize).map_or(0, Queue::len)
+        self.memory.queues.get(lock as usize).map_or(0, Queue::len)
     }
 
     /// Tasks in each queue. The paper's MQ has one more queue a pool, for real-time
     /// tasks (2001, 4). It is empty, as no task here is a real-time task.
     pub(crate) fn lengths(&self) -> Vec<u32> {
         let real_time = if self.publish() { self.pools.len() } else { 0 };
-        let lengths = self.memory.0.iter().map(Queue::len);
+        let lengths = self.memory.queues.iter().map(Queue::len);
         lengths.chain(std::iter::repeat_n(0, real_time)).collect()
     }
 
@@ -109,15 +118,11 @@ impl SimulatedQueues {
     /// Keeps a task that is in no queue.
     pub(crate) fn put_aside(&mut self, task: Task) {
         let place = task.index.0 as usize;
-        if place >= self.blocked.len() {
-            self.blocked.resize_with(place + 1, || None);
+        let blocked = &mut self.memory.blocked;
+        if place >= blocked.len() {
+            blocked.resize_with(place + 1, || None);
         }
-        self.blocked[place] = Some(task);
-    }
-
-    /// A task that is in no queue.
-    pub(crate) fn take(&mut self, task: u32) -> Option<Task> {
-        self.blocked.get_mut(task as usize)?.take()
+        blocked[place] = Some(task);
     }
 
     fn own(&self, cpu: u32) -> usize {
@@ -153,7 +158,7 @@ impl SimulatedQueues {
     /// How a queue looks now. None for a lock without a queue.
     pub(crate) fn look(&self, lock: LockIndex) -> Option<Seen> {
         let LockIndex(queue) = lock;
-        let length = self.memory.0.get(queue as usize)?.len();
+        let length = self.memory.queues.get(queue as usize)?.len();
         let is_of_cpu = self.publish() && queue < self.shared.cpus();
         let published = is_of_cpu.then(|| self.shared.published(Cpu(queue)));
         Some(Seen {
@@ -188,9 +193,12 @@ impl SimulatedQueues {
         queue: usize,
         tasks: u32,
     ) -> u64 {
-        let length = u64::from(self.memory.0[queue].len());
-        let read = self.tasks.read(queue, cpu, tasks.into(), length);
-        u64::from(tasks) * costs.examine.0 + read * costs.transfer.0
+        let length = u64::from(self.memory.queues[queue].len());
+        let tasks = u64::from(tasks);
+        let read = self.tasks.read(queue, cpu, tasks, length);
+        let lost = (tasks - read) as f64 * part_lost(tasks, costs.cached_tasks);
+        let lines = read + lost.round() as u64;
+        tasks * costs.examine.0 + costs.on_bus_ns(lines * costs.transfer.0)
     }
 
     /// The extra time of scheduler code while a lock is held.
@@ -212,7 +220,7 @@ impl SimulatedQueues {
             false => self.pools[pool],
         };
         let read = self.words.read(pool, cpu, words.into(), of.into());
-        u64::from(words) * costs.look.0 + read * costs.transfer.0
+        u64::from(words) * costs.look.0 + costs.on_bus_ns(read * costs.transfer.0)
     }
 
     /// The time to look at the load of each pool, a line of each.
@@ -220,7 +228,7 @@ impl SimulatedQueues {
         let pools = 0..self.pools.len();
         let looks = pools.len() as u64;
         let read = pools.map(|pool| self.loads.read(pool, cpu, 1, 1));
-        read.sum::<u64>() * costs.transfer.0 + looks * costs.look.0
+        costs.on_bus_ns(read.sum::<u64>() * costs.transfer.0) + looks * costs.look.0
     }
 }
 

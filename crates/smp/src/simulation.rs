@@ -23,7 +23,7 @@ pub struct EventCounts {
     /// What all these calls took, from the first step to the last, waits for
     /// locks included.
     pub schedules_ns: u64,
-    /// Calls of `reschedule_idle()`.
+    /// Calls of `try_to_wake_up()`.
     pub wakes: u64,
     /// Switches of a CPU from one task to another.
     pub switches: u64,
@@ -112,7 +112,7 @@ impl SmpSimulation {
             cpus: (0..cpus).map(|_| Processor::new()).collect(),
             locks: Locks::new(
                 queues.locks(),
-                machine.costs.transfer.0,
+                machine.costs.on_bus_ns(machine.costs.transfer.0),
                 stream(seed, Purpose::Locks, 0),
             ),
             queues,

@@ -455,7 +455,7 @@ chat = {{ socket = 1, write = "1us", read = "1us" }}
 
     #[test]
     fn larger_machines_are_slowed_down_only_by_the_key() {
-        let percents = |keys| [2, 4].map(|cpus| with(keys).costs_on(cpus).outside_percent);
+        let percents = |keys| [2, 4].map(|cpus| with(keys).costs_on(cpus).bus_percent);
         assert_eq!(percents(""), [100, 100]);
         assert_eq!(percents("slowdown-thousandths = 90"), [100, 118]);
     }

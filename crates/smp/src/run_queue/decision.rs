@@ -10,7 +10,7 @@
 
 use super::layout::RunQueues;
 use super::queue::Queue;
-use super::task::Cpu;
+use super::task::{Cpu, Task, TaskIndex};
 
 /// A lock, and the queue behind it if there is one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,10 +40,13 @@ pub enum DecisionStep {
     Done,
 }
 
-/// The queues whose locks a decision holds.
+/// The queues whose locks a decision holds, and the tasks that are in no queue.
 pub trait Held {
     /// The queue behind a lock that is held.
     fn queue(&mut self, lock: LockIndex) -> &mut Queue;
+
+    /// Takes a task that blocked. None if its CPU has not ended that decision yet.
+    fn take_blocked(&mut self, task: TaskIndex) -> Option<Task>;
 }
 
 /// A decision made in steps.

@@ -11,6 +11,11 @@
 //! that is told finds it among the offers. An idle CPU is told under the lock
 //! of its queue, so two waiting tasks do not tell the same CPU.
 //!
+//! A task may wake before it has blocked: Linux 2.4 says that a task sleeps before it calls
+//! `schedule()`. The lock of its queue decides. If `schedule()` has the lock first, the task
+//! has left. Else the task stays (`try_to_wake_up()`), and no CPU is looked for. The longer
+//! CPUs wait for the lock, the more tasks stay.
+//!
 //! A waking task that is refused twice waits where it ran last: a lock was held,
 //! or a CPU was no longer what it seemed. From there it tells an idle CPU. That
 //! has no limit: a CPU that no longer idles is passed over, as often as it
@@ -39,6 +44,8 @@ pub struct Placement {
     /// The task that woke, until it is in a queue.
     woken: Option<Task>,
     displaced: Option<Displaced>,
+    /// The task that is about to block, and its CPU.
+    leaving: Option<(TaskIndex, Cpu)>,
     /// The task in a queue, as it was when it began to wait there.
     waiting: Option<Task>,
     /// A busy CPU was told: only an idle one is to be told, too.
@@ -55,6 +62,8 @@ pub struct Placement {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Start,
+    /// The queue is held in which a task is that is about to block.
+    Leaving(TaskIndex, Cpu),
     /// One queue for all CPUs is held.
     Single,
     /// Among queues: the task is in no queue yet, nothing is held.
@@ -86,6 +95,19 @@ impl Placement {
         Self::new(Some(task), None)
     }
 
+    /// A task wakes that is about to block, or that its CPU has not handed over yet.
+    pub fn leaving(task: TaskIndex, cpu: Cpu) -> Self {
+        let mut placement = Self::new(None, None);
+        placement.leaving = Some((task, cpu));
+        placement
+    }
+
+    /// The task that wakes, after [`DecisionStep::Done`], if it had left its queue and was
+    /// not handed over yet. It is to be woken again.
+    pub fn missed(&self) -> Option<(TaskIndex, Cpu)> {
+        self.leaving
+    }
+
     /// A task that ran could go on, but another was better on that CPU.
     pub fn displaced(displaced: Displaced) -> Self {
         Self::new(None, Some(displaced))
@@ -107,6 +129,7 @@ impl Placement {
         Self {
             woken,
             displaced,
+            leaving: None,
             waiting: None,
             has_told: false,
             phase: Phase::Start,
@@ -117,6 +140,11 @@ impl Placement {
     }
 
     fn start(&mut self, shared: &RunQueues) {
+        if let Some((task, cpu)) = self.leaving {
+            let lock = shared.queue_of(cpu);
+            self.go_on(DecisionStep::Lock(lock), Phase::Leaving(task, cpu));
+            return;
+        }
         match (shared.single, self.displaced) {
             (Some(_), _) => self.go_on(DecisionStep::Lock(LockIndex(0)), Phase::Single),
             (None, Some(displaced)) => {
@@ -129,6 +157,26 @@ impl Placement {
                 self.as_of = self.enter(shared);
                 self.phase = Phase::Choose;
             }
+        }
+    }
+
+    /// The queue of a task is held that was about to block.
+    fn recall(&mut self, shared: &RunQueues, held: &mut impl Held, (task, cpu): (TaskIndex, Cpu)) {
+        let lock = shared.queue_of(cpu);
+        if held.queue(lock).recall(cpu, task) {
+            self.leaving = None;
+            self.go_on(DecisionStep::Unlock(lock), Phase::End);
+            return;
+        }
+        self.woken = held.take_blocked(task);
+        if self.woken.is_none() {
+            self.go_on(DecisionStep::Unlock(lock), Phase::End);
+            return;
+        }
+        self.leaving = None;
+        match shared.single {
+            Some(_) => self.phase = Phase::Single,
+            None => self.go_on(DecisionStep::Unlock(lock), Phase::Start),
         }
     }
 
@@ -356,6 +404,7 @@ impl Decision for Placement {
             }
             match self.phase {
                 Phase::Start => self.start(shared),
+                Phase::Leaving(task, cpu) => self.recall(shared, held, (task, cpu)),
                 Phase::Single => self.place_in_single(shared, held),
                 Phase::Choose => self.choose(shared),
                 Phase::Verify(cpu) if granted => self.verify(shared, held, cpu),

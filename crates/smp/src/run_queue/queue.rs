@@ -9,7 +9,7 @@
 //! in the one list of Linux 2.4, where a task stays in its place until it
 //! blocks.
 
-use super::task::{Cpu, Task};
+use super::task::{Cpu, Task, TaskIndex};
 
 /// A task's place in a queue, valid as long as the task is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,8 @@ pub(super) struct CpuState {
     pub(super) idle_since_ns: u64,
     /// Was told to decide anew and has not yet.
     pub(super) must_decide: bool,
+    /// The task that runs is about to block and has been woken before.
+    pub(super) recalled: bool,
     /// Address space in use: that of the last task.
     pub(super) mm: Option<u32>,
 }
@@ -62,6 +64,7 @@ impl CpuState {
         current: None,
         idle_since_ns: 0,
         must_decide: false,
+        recalled: false,
         mm: None,
     };
 }
@@ -147,6 +150,14 @@ impl Queue {
     /// The number of a task: of equals the one with the lower goes first.
     pub(super) fn order(&self, QueueHandle(entry): QueueHandle) -> i64 {
         self.entries[entry as usize].order
+    }
+
+    /// Has a task stay that is about to block. Returns whether its CPU still has it.
+    pub(super) fn recall(&mut self, cpu: Cpu, task: TaskIndex) -> bool {
+        let current = self.cpu(cpu).current;
+        let stays = current.is_some_and(|handle| self.task(handle).index == task);
+        self.cpu_mut(cpu).recalled |= stays;
+        stays
     }
 
     /// Adds a task that waits, before its equals.

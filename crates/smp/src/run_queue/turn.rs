@@ -13,7 +13,8 @@ pub enum TurnEnd {
     Runnable,
     /// It could run on, but lets others go first.
     Yields,
-    /// It blocks or has ended: the caller receives it.
+    /// It blocks or has ended: the caller receives it, unless it has been recalled
+    /// ([`super::Placement::leaving`]).
     Blocks,
 }
 
@@ -39,7 +40,8 @@ pub(super) struct EndedTurn {
 }
 
 impl RunQueues {
-    /// Ends a turn and takes a blocking task out of the queue.
+    /// Ends a turn and takes a blocking task out of the queue. A task that was woken before
+    /// is runnable, as `schedule()` finds it in Linux.
     pub(super) fn end_turn(
         &self,
         queue: &mut Queue,
@@ -52,7 +54,9 @@ impl RunQueues {
             yields: end == TurnEnd::Yields,
             was_idle: queue.cpu(cpu).current.is_none(),
         };
+        let recalled = core::mem::take(&mut queue.cpu_mut(cpu).recalled);
         if end == TurnEnd::Blocks
+            && !recalled
             && let Some(handle) = ended.handle.take()
         {
             queue.cpu_mut(cpu).current = None;

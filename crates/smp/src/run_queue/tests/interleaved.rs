@@ -46,6 +46,7 @@ struct Processor {
 struct Memory<'a> {
     queues: &'a mut [Queue],
     holders: &'a [Option<u32>],
+    blocked: &'a mut [Option<Task>],
     cpu: u32,
 }
 
@@ -53,6 +54,10 @@ impl Held for Memory<'_> {
     fn queue(&mut self, LockIndex(lock): LockIndex) -> &mut Queue {
         assert_eq!(self.holders[lock as usize], Some(self.cpu), "lock {lock}");
         &mut self.queues[lock as usize]
+    }
+
+    fn take_blocked(&mut self, TaskIndex(task): TaskIndex) -> Option<Task> {
+        self.blocked[task as usize].take()
     }
 }
 
@@ -65,6 +70,8 @@ struct Interleaved {
     cpus: Vec<Processor>,
     /// By index, while they are blocked.
     blocked: Vec<Option<Task>>,
+    /// By index: the task blocks or is about to, and has not been woken since.
+    sleeps: Vec<bool>,
     now_ns: u64,
 }
 
@@ -75,6 +82,7 @@ impl Interleaved {
             holders: vec![None; shared.locks() as usize],
             cpus: (0..CPUS).map(|_| Processor::default()).collect(),
             blocked: tasks.iter().copied().map(Some).collect(),
+            sleeps: vec![true; tasks.len()],
             queues,
             shared,
             now_ns: 0,
@@ -89,10 +97,7 @@ impl Interleaved {
         }
         let runs = state.runs;
         let made = match ask {
-            Ask::Wake(index) => {
-                let task = self.blocked[index as usize].take();
-                task.map(|task| Made::Placement(Placement::woken(task)))
-            }
+            Ask::Wake(index) => self.wake(TaskIndex(index)).map(Made::Placement),
             // An idle CPU waits to be told.
             Ask::Decide(_) if runs.is_none() => None,
             Ask::Decide(end) => Some(self.schedule(cpu, end)),
@@ -102,8 +107,21 @@ impl Interleaved {
         self.cpus[cpu as usize].made = made;
     }
 
+    /// A task wakes that has blocked or is about to; once.
+    fn wake(&mut self, index: TaskIndex) -> Option<Placement> {
+        std::mem::take(&mut self.sleeps[index.0 as usize]).then_some(())?;
+        let home = self.cpus.iter().position(|cpu| cpu.runs == Some(index));
+        Some(match self.blocked[index.0 as usize].take() {
+            Some(task) => Placement::woken(task),
+            None => Placement::leaving(index, Cpu(home? as u32)),
+        })
+    }
+
     fn schedule(&mut self, cpu: u32, end: TurnEnd) -> Made {
         self.now_ns += 1000;
+        if let (TurnEnd::Blocks, Some(TaskIndex(task))) = (end, self.cpus[cpu as usize].runs) {
+            self.sleeps[task as usize] = true;
+        }
         Made::Schedule(Schedule::new(Cpu(cpu), end, self.now_ns))
     }
 
@@ -139,6 +157,7 @@ impl Interleaved {
         let held = &mut Memory {
             queues,
             holders,
+            blocked: &mut self.blocked,
             cpu,
         };
         let (shared, granted) = (&mut self.shared, state.granted);
@@ -182,9 +201,18 @@ impl Interleaved {
                     assert!(self.blocked[index].replace(task).is_none());
                 }
             }
+            Some(Made::Placement(made)) => {
+                if let Some((index, home)) = made.missed() {
+                    let again = match self.blocked[index.0 as usize].take() {
+                        Some(task) => Placement::woken(task),
+                        None => Placement::leaving(index, home),
+                    };
+                    state.due.push_front(again);
+                }
+            }
             Some(Made::Tick(made)) => state.told |= made.expired(),
             Some(Made::Balance(made)) => state.due.extend(made.moving().map(Placement::moved)),
-            _ => {}
+            None => {}
         }
     }
 
@@ -305,6 +333,47 @@ fn a_task_taken_from_a_recalculated_queue_is_recalculated_once() {
     let (task, _) = tasks.find(|(_, runs)| *runs).unwrap();
     // 6, and half of that.
     assert_eq!(task.counter, 9);
+}
+
+/// A task is about to block, and wakes. If the decision that wakes it has the lock first, the
+/// task goes on, at once or later. Otherwise the task has left and comes back.
+#[test]
+fn a_task_that_wakes_before_it_has_blocked_stays() {
+    for layout in layouts() {
+        for stays in [true, false] {
+            let mut machine = Interleaved::new(&layout, &equal_tasks());
+            machine.ask(0, Ask::Wake(1));
+            machine.settle();
+            assert_eq!(machine.cpus[1].runs, Some(TaskIndex(1)), "{layout:?}");
+            machine.ask(1, Ask::Decide(TurnEnd::Blocks));
+            // It wants the lock, and has not got it.
+            assert!(matches!(machine.advance(1), Some(DecisionStep::Lock(_))));
+            if !stays {
+                assert!(machine.advance(1).is_some(), "it has the lock");
+            }
+            machine.ask(2, Ask::Wake(1));
+            // The same task is woken once.
+            machine.ask(3, Ask::Wake(1));
+            assert!(machine.cpus[3].made.is_none());
+            let waking = |machine: &Interleaved| machine.cpus[2].made.is_some();
+            let mut locks = 0;
+            while waking(&machine) {
+                match machine.advance(2) {
+                    Some(DecisionStep::Lock(_)) => locks += 1,
+                    Some(_) => {}
+                    None => assert!(machine.advance(1).is_some()),
+                }
+            }
+            assert!(locks > 0);
+            machine.settle();
+            machine.check();
+            machine.check_work_is_done();
+            assert!(machine.blocked[1].is_none(), "{layout:?}: no wake is lost");
+            if stays {
+                assert_eq!(machine.cpus[1].runs, Some(TaskIndex(1)), "{layout:?}");
+            }
+        }
+    }
 }
 
 proptest! {
