@@ -8,6 +8,7 @@
 #                 CPUs, all figures, and what test-seeds has
 #   make test-seeds whether verdicts on the papers' figures depend on the seed, in
 #                 a quarter of an hour
+#   make test-seeds-2001 the same of the paper of 2001, in hours: for a night
 #   make vm-test  all tests of the scheduler inside Linux, in virtual machines
 #   make vm-demo  see a scheduler inside Linux, in a virtual machine
 #   make bench    all benches, beside their peers and the papers' figures
@@ -30,7 +31,7 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run run-slots test test-all test-seeds vm-test vm-demo bench figures build install uninstall clean need-cargo
+.PHONY: run run-slots test test-all test-seeds test-seeds-2001 vm-test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
@@ -51,6 +52,9 @@ test-all: need-cargo
 
 test-seeds: need-cargo
 	scripts/test seeds
+
+test-seeds-2001: need-cargo
+	scripts/test seeds-2001
 
 vm-test: need-cargo
 	scripts/test machines

@@ -198,6 +198,27 @@ pub struct Metric {
     pub differs: Option<String>,
 }
 
+impl Metric {
+    /// Whether other seeds may well lead to another verdict: a limit of the rule lies within
+    /// the interval of 99.9 % around ours. Laws and draws have levels of their own.
+    pub fn is_close(&self) -> bool {
+        let Some(sample) = self.sample else {
+            return false;
+        };
+        let (low, high) = (self.paper - self.tolerance, self.paper + self.tolerance);
+        let limits = match self.rule {
+            Rule::Within => vec![low, high],
+            Rule::AtMost => vec![high],
+            Rule::AtLeast => vec![low],
+            Rule::Above => vec![high + sample.margin()],
+            Rule::Below => vec![low - sample.margin()],
+            Rule::Law | Rule::Draw => Vec::new(),
+        };
+        let is_near = |limit: &f64| (self.measured - limit).abs() <= sample.wide_margin();
+        limits.iter().any(is_near)
+    }
+}
+
 /// Fewer runs say too little of how far their mean may be off.
 const LEAST_RUNS: usize = 10;
 
@@ -302,6 +323,39 @@ mod tests {
             headline: false,
             differs: None,
         }
+    }
+
+    /// Ten runs with a standard error of 0.01: intervals of 0.0226 and 0.0478.
+    #[test]
+    fn a_verdict_is_close_if_its_limit_lies_in_the_interval_of_ours() {
+        let sample = Sample {
+            runs: 10,
+            deviation: 0.01 * 10.0f64.sqrt(),
+            error: 0.01,
+        };
+        let is_close = |rule, value| {
+            let mut measured = Measured::new("ratio", value, "");
+            measured.sample = Some(sample);
+            let metric = expectation(rule).judge(&measured, Seeds::Others);
+            metric.is_close()
+        };
+        for (rule, near, far) in [
+            (Rule::Within, [1.86, 1.94, 2.06, 2.14], [1.84, 2.0, 2.16]),
+            (Rule::AtMost, [2.06, 2.08, 2.12, 2.14], [2.04, 2.16, 1.9]),
+            (Rule::AtLeast, [1.86, 1.88, 1.92, 1.94], [1.84, 1.96, 2.1]),
+            (Rule::Above, [2.09, 2.1, 2.15, 2.16], [2.06, 2.18, 1.9]),
+            (Rule::Below, [1.84, 1.85, 1.9, 1.91], [1.82, 1.94, 2.1]),
+        ] {
+            for value in near {
+                assert!(is_close(rule, value), "{rule:?}: {value}");
+            }
+            for value in far {
+                assert!(!is_close(rule, value), "{rule:?}: {value}");
+            }
+        }
+        let without =
+            expectation(Rule::Within).judge(&Measured::new("ratio", 2.1, ""), Seeds::Others);
+        assert!(!without.is_close());
     }
 
     #[test]

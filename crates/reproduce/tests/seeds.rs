@@ -1,10 +1,11 @@
 //! Verdicts do not depend on the seed: over twenty seeds none changes more often than chance
-//! permits at its level. This takes a quarter of an hour, so only `scripts/test seeds` and
-//! `scripts/test all` run it.
+//! permits at its level. This takes a quarter of an hour for four papers, and hours for that of
+//! 2001. `scripts/test seeds` and `scripts/test all` run the four, `scripts/test seeds-2001` the
+//! other.
 
 use std::collections::BTreeMap;
 
-use prorata_reproduce::{Engine, Figure, Settings, Verdict, find, reproduce};
+use prorata_reproduce::{Engine, Figure, Metric, Settings, Verdict, find, reproduce};
 
 /// Seeds other than those of the scenario files.
 const SEEDS: std::ops::Range<u32> = 1001..1021;
@@ -13,8 +14,11 @@ const SEEDS: std::ops::Range<u32> = 1001..1021;
 /// twenty seeds, more than five miss with a probability of 0.0003.
 const MOST_CHANGES: usize = 5;
 
-/// By name: whether each number of a figure is reproduced.
-fn verdicts(figure: &Figure, seed: Option<u32>) -> Vec<(String, bool, f64)> {
+/// Whether a verdict may change more often.
+type Excused = fn(&Metric) -> bool;
+
+/// Each number of a figure, by name.
+fn verdicts(figure: &Figure, seed: Option<u32>) -> Vec<(String, Metric)> {
     let settings = Settings {
         engine: Engine::Sim,
         full: false,
@@ -25,14 +29,16 @@ fn verdicts(figure: &Figure, seed: Option<u32>) -> Vec<(String, bool, f64)> {
     let metrics = reproduction.metrics.into_iter().enumerate();
     let verdicts = metrics.map(|(place, metric)| {
         // Several expectations may be about one number.
-        let name = format!("{} [{place}]", metric.metric);
-        let is_reproduced = metric.verdict == Verdict::Reproduced;
-        (name, is_reproduced, metric.measured)
+        (format!("{} [{place}]", metric.metric), metric)
     });
     verdicts.collect()
 }
 
-fn check_paper(year: &str) {
+fn is_reproduced(metric: &Metric) -> bool {
+    metric.verdict == Verdict::Reproduced
+}
+
+fn check_paper(year: &str, excused: Excused) {
     let mut figures = find(&[year.to_owned()]).unwrap_or_else(|error| panic!("{error}"));
     figures.retain(Figure::by_simulation);
     let mut unstable = BTreeMap::new();
@@ -41,17 +47,17 @@ fn check_paper(year: &str) {
         let mut changes: Vec<Vec<f64>> = vec![Vec::new(); own.len()];
         for seed in SEEDS {
             let others = verdicts(figure, Some(seed));
-            for (place, (name, is_reproduced, value)) in others.into_iter().enumerate() {
+            for (place, (name, other)) in others.into_iter().enumerate() {
                 assert_eq!(name, own[place].0, "{}: the same numbers", figure.id);
-                if is_reproduced != own[place].1 {
-                    changes[place].push(value);
+                if is_reproduced(&other) != is_reproduced(&own[place].1) {
+                    changes[place].push(other.measured);
                 }
             }
         }
-        for (values, (name, is_reproduced, value)) in changes.into_iter().zip(&own) {
-            if values.len() > MOST_CHANGES {
+        for (values, (name, own)) in changes.into_iter().zip(&own) {
+            if values.len() > MOST_CHANGES && !excused(own) {
                 let name = format!("{}: {name}", figure.id);
-                unstable.insert(name, (*is_reproduced, *value, values));
+                unstable.insert(name, (is_reproduced(own), own.measured, values));
             }
         }
     }
@@ -64,23 +70,30 @@ fn check_paper(year: &str) {
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1994_do_not_depend_on_the_seed() {
-    check_paper("1994");
+    check_paper("1994", |_| false);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1995_do_not_depend_on_the_seed() {
-    check_paper("1995");
+    check_paper("1995", |_| false);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1999_do_not_depend_on_the_seed() {
-    check_paper("1999");
+    check_paper("1999", |_| false);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_2005_do_not_depend_on_the_seed() {
-    check_paper("2005");
+    check_paper("2005", |_| false);
+}
+
+/// Where ours lies near the limit of what counts as the paper's, chance decides.
+#[test]
+#[ignore = "takes hours: scripts/test seeds-2001"]
+fn verdicts_of_2001_do_not_depend_on_the_seed() {
+    check_paper("2001", Metric::is_close);
 }

@@ -78,7 +78,10 @@ mod tests {
     fn tasks_are_lost_from_sets_that_hold_too_many() {
         let lost = |tasks, cached| (100.0 * part_lost(tasks, cached)).round();
         // Few of 64 tasks in 64 sets of four, and nearly all of 800.
-        assert_eq!([lost(64, 256), lost(250, 256), lost(800, 256)], [2.0, 54.0, 100.0]);
+        assert_eq!(
+            [lost(64, 256), lost(250, 256), lost(800, 256)],
+            [2.0, 54.0, 100.0]
+        );
         assert_eq!([lost(0, 256), lost(1, 1), lost(800, 0)], [0.0; 3]);
     }
 
@@ -110,7 +113,10 @@ mod tests {
             }
             let mean = missed as f64 / f64::from(runs);
             let ours = tasks as f64 * part_lost(tasks, cached);
-            assert!((mean - ours).abs() < 2.0, "{tasks} in {cached}: {mean}, {ours}");
+            assert!(
+                (mean - ours).abs() < 2.0,
+                "{tasks} in {cached}: {mean}, {ours}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! A decision of the scheduler in progress on a CPU.
 
 use crate::run_queue::{
-    Balance, Cpu, Decision as _, DecisionStep, Displaced, Held as _, LockIndex, Moving, Placement, Schedule,
-    Scheduled, TaskIndex, Tick, TurnEnd,
+    Balance, Cpu, Decision as _, DecisionStep, Displaced, Held as _, LockIndex, Moving, Placement,
+    Schedule, Scheduled, TaskIndex, Tick, TurnEnd,
 };
 
 use crate::SchedulerCosts;

@@ -27,10 +27,10 @@ const COUNTED: f64 = 20.0 / 19.0;
 
 /// The values of each parameter, in the order of [`Candidate`].
 const PARAMETERS: [&[u64]; 4] = [
-    &[2_000, 3_000, 4_000],
-    &[3_000, 5_000, 10_000, 20_000],
-    &[14_000, 20_000, 28_000, 40_000],
-    &[80, 120, 160, 200],
+    &[2_000, 3_000, 4_000, 5_000],
+    &[2_000, 3_000, 5_000, 10_000],
+    &[20_000, 28_000, 40_000, 56_000],
+    &[40, 60, 80, 110],
 ];
 
 /// A send buffer of TCP in Linux 2.4 once a writer has waited for room (`tcp_new_space()`),
@@ -41,6 +41,9 @@ pub const SOCKET: SocketBuffer = SocketBuffer {
     message_bytes: NonZeroU32::new(103).unwrap(),
     buffer_bytes: 131_072,
 };
+
+/// Structures of tasks in the second-level cache of 2 MiB (2001, 5), one in 8 KiB.
+pub const CACHED_TASKS: u32 = 256;
 
 /// A machine and a program that may be those of 2001.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -141,6 +144,7 @@ impl Candidate {
                 segment: Time(self.segment_ns),
                 socket_locks: true,
                 examine: Time(self.examine_ns),
+                cached_tasks: CACHED_TASKS,
                 ..SchedulerCosts::default()
             },
             writers: WritersWake::AThirdFree,

@@ -16,7 +16,7 @@ use crate::{Outcome, in_parallel};
 const CPUS: [u32; 3] = [2, 4, 8];
 
 /// The mechanisms, each with how a setup gets it from another.
-const MECHANISMS: [(&str, Mechanism); 5] = [
+const MECHANISMS: [(&str, Mechanism); 6] = [
     ("all messages", |to, from| to.one_in = from.one_in),
     ("buffer of the source", |to, from| {
         to.chat.socket = from.chat.socket;
@@ -27,6 +27,9 @@ const MECHANISMS: [(&str, Mechanism); 5] = [
     ("segments", |to, from| {
         to.costs.segment = from.costs.segment;
         to.costs.wakeup = from.costs.wakeup;
+    }),
+    ("caches of 2 MiB", |to, from| {
+        to.costs.cached_tasks = from.costs.cached_tasks;
     }),
     ("preparation", |to, from| {
         to.chat.preparation = from.chat.preparation;

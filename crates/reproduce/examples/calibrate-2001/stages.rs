@@ -77,7 +77,7 @@ impl OnTwo {
     }
 }
 
-/// The same with the slowdown f(n) = 1 + s (n - 2) of all that is outside the scheduler.
+/// The same with the slowdown f(n) = 1 + s (n - 2) of all that goes over the memory bus.
 fn slowed(candidate: &Candidate, thousandths: u32, cpus: u32) -> Setup {
     let mut setup = candidate.setup();
     setup.costs = setup.costs.slowed_down(thousandths, cpus);

@@ -33,7 +33,7 @@ pub struct ChatRooms {
     /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
-    /// Each CPU beyond two slows all that is outside the scheduler down by so many
+    /// Each CPU beyond two slows all that goes over the memory bus down by so many
     /// thousandths.
     #[serde(default)]
     pub slowdown_thousandths: u32,

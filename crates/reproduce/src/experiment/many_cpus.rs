@@ -1,8 +1,6 @@
 //! What the experiments of 2001 share: a machine whose scheduler takes time, and
 //! the metrics of its locks and run queues.
 
-use std::num::NonZeroU32;
-
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
@@ -44,23 +42,6 @@ impl Context<'_> {
             id: self.figure.id.clone(),
             error: Box::new(error),
         })
-    }
-
-    /// Means and errors of several runs, each with a seed of its own. `derive` computes
-    /// quotients and peaks from these means, because an event that a run lacks leaves no
-    /// number to divide by. Their errors are those of the jackknife.
-    pub fn over_runs(
-        &mut self,
-        runs: NonZeroU32,
-        mut one: impl FnMut(&mut Self) -> Result<Findings>,
-        derive: impl Fn(&mut Findings),
-    ) -> Result<Findings> {
-        let mut all = Vec::new();
-        for run in 0..runs.get() {
-            self.run = run;
-            all.push(one(self)?);
-        }
-        Ok(Findings::derived(all, derive))
     }
 
     /// The paper's number for a metric, if it prints one.

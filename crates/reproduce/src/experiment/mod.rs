@@ -28,6 +28,7 @@ mod rate_accuracy;
 mod reflex;
 mod reserved_latency;
 mod responses;
+mod runs;
 mod slot_stages;
 mod slot_switch;
 mod slowdown;
