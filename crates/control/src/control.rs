@@ -48,12 +48,20 @@ pub(crate) struct Control {
     pub slots: Slots,
 }
 
+/// What ends with the connection that requested it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    Transfer(TransferId),
+    /// The timetable of this number, see [`Slots::opened`].
+    Timetable(u64),
+}
+
 /// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub response: Response,
-    /// A transfer that ends with the connection.
-    pub held: Option<TransferId>,
+    /// What ends with the connection from now on.
+    pub held: Option<Held>,
     /// Whether the daemon ends now.
     pub stop: bool,
     /// The connection watches the timetable from now on; whether it wants slots that become free.
@@ -98,9 +106,11 @@ impl Control {
                 Call::Watch { freed } => Some(freed),
                 _ => None,
             };
+            let response = Response::Slots(self.serve_slots(&call)?);
+            let holds = matches!(call.call, Call::Open { hold: true, .. });
             return Ok(Outgoing {
-                response: Response::Slots(self.serve_slots(&call)?),
-                held: None,
+                response,
+                held: holds.then_some(Held::Timetable(self.slots.opened)),
                 stop: false,
                 watches,
             });
@@ -114,7 +124,9 @@ impl Control {
             _ => self.commit(&changes)?,
         };
         let held = match created {
-            Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
+            Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => {
+                Some(Held::Transfer(transfer))
+            }
             _ => None,
         };
         let stop = answer == Answer::Stop;
@@ -341,13 +353,20 @@ impl Control {
         outcomes
     }
 
-    /// Ends the transfers that a connection held and that have not ended yet.
-    pub fn end_held(&mut self, transfers: &[TransferId]) {
-        for transfer in transfers {
-            // The end of one transfer may end another.
-            if self.state.held.contains(transfer) {
-                let transfer = *transfer;
-                self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
+    /// Ends what a connection held and what has not ended yet.
+    pub fn end_held(&mut self, held: &[Held]) {
+        for held in held {
+            match *held {
+                // The end of one transfer may end another.
+                Held::Transfer(transfer) if self.state.held.contains(&transfer) => {
+                    self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
+                }
+                // Another connection may have opened another table since.
+                Held::Timetable(number) if self.slots.opened == number => {
+                    self.happened(&[Change::Timetable(None)]);
+                    self.close_slots();
+                }
+                Held::Transfer(_) | Held::Timetable(_) => {}
             }
         }
     }

@@ -5,7 +5,7 @@ use prorata_core::ledger::Operation;
 
 use crate::state::{Change, State};
 
-/// Drops from a replayed state what cannot have survived: the transfers that a
+/// Drops from a replayed state what cannot have survived: transfers and a timetable that a
 /// connection held, the clients of what users run unasked and, if the machine
 /// has booted since, all clients and the wishes that the daemon stays and
 /// manages what users run. Lasting currencies, tickets, transfers and settings
@@ -22,9 +22,11 @@ pub(crate) fn reconcile(state: &mut State, same_boot: bool) -> Vec<u32> {
     if !same_boot {
         state.settings.stays = false;
         state.settings.users = false;
-        // Its epoch, its processes and its clients were of that boot.
-        state.timetable = None;
     }
+    // The epoch, the processes and the clients of another boot's table are gone.
+    state
+        .timetable
+        .take_if(|timetable| !same_boot || timetable.held);
     while let Some(transfer) = state.held.first().copied() {
         apply(state, Operation::EndTransfer { transfer });
     }

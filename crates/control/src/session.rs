@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use prorata_core::ids::TransferId;
 use prorata_protocol::frame::{self, FrameTooLong, Inbox};
 use prorata_protocol::slots::{MOST_NEWS, SlotsAnswer, SlotsNews};
 use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use rustix::event::epoll::EventFlags;
 
+use crate::control::Held;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
 use crate::slots::{Audience, News};
@@ -25,8 +25,8 @@ pub(crate) struct Session {
     stream: UnixStream,
     /// The client at the other end.
     pub peer: Peer,
-    /// Transfers that end with this connection.
-    pub held: Vec<TransferId>,
+    /// What ends with this connection.
+    pub held: Vec<Held>,
     /// At most one request and what one read adds.
     inbox: Inbox,
     /// The rest of an answer that the peer has not taken yet: one frame, or all news that waited.

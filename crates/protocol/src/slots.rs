@@ -96,6 +96,10 @@ pub enum SlotsRequest {
         slot_ns: u64,
         /// What stays unclaimed on each CPU.
         reserve: Fraction,
+        /// Close the table at the end of this connection; otherwise it stays until
+        /// [`SlotsRequest::Close`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hold: bool,
     },
     /// Close the table: all claims end.
     Close,

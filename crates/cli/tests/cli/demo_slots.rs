@@ -1,14 +1,15 @@
 //! `demo --slots`: what it measures, and that it leaves nothing behind. Its programs take both CPUs
 //! in real time, so `scripts/test` runs these tests after all others.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::demo::{assert_nothing_is_left, demo, processes, told};
-use crate::support::{OrdinaryUser, end_with_test, eventually, output, stderr, stdout};
+use crate::support::{OrdinaryUser, end_with_test, eventually, has_ended, output, stderr, stdout};
 
 /// The attempts of a demo that a busy host may spoil.
 const ATTEMPTS: u32 = 5;
@@ -125,24 +126,88 @@ fn a_terminated_demo_with_slots_cleans_up() {
     assert_nothing_is_left(&directory);
 }
 
+/// A demo in its part with slots, as soon as the daemon and all clients run.
+fn demo_with_clients(user: &OrdinaryUser, directory: &Path) -> Child {
+    user.give(directory);
+    // An ordinary user's second part is that with slots.
+    let arguments = ["--slots", "--seconds", "2"];
+    let mut demo = told(user.command(), directory, &arguments);
+    let running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
+    eventually("the daemon and all clients run", || {
+        processes(directory).len() >= 10
+    });
+    running
+}
+
 #[test]
 fn a_killed_demo_leaves_neither_daemon_nor_programs() {
     if !has_two_cpus() {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let user = OrdinaryUser::new();
-    user.give(directory.path());
-    // An ordinary user's second part is that with slots.
-    let arguments = ["--slots", "--seconds", "2"];
-    let mut demo = told(user.command(), directory.path(), &arguments);
-    let mut running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
-    eventually("the daemon and all clients run", || {
-        processes(directory.path()).len() >= 10
-    });
+    let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
+    let mut running = demo_with_clients(&user, directory.path());
     running.kill().unwrap();
     running.wait().unwrap();
     eventually("all processes have ended", || {
         processes(directory.path()).is_empty()
     });
+}
+
+/// Processes of a demo whose command line, without the program's path, begins with these words.
+fn processes_with(directory: &Path, words: &str) -> Vec<u32> {
+    let is_one = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.split_once(' ')
+            .is_some_and(|(_, arguments)| arguments.starts_with(words))
+    };
+    let found = processes(directory).into_iter().filter(is_one);
+    found.map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// A stopped process, which continues at the latest when this value is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: Pid) -> Self {
+        kill(pid, Signal::SIGSTOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill(self.0, Signal::SIGCONT);
+    }
+}
+
+#[test]
+fn a_daemon_that_a_client_starts_after_a_killed_demo_ends() {
+    if !has_two_cpus() {
+        return;
+    }
+    let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
+    let mut running = demo_with_clients(&user, directory.path());
+    eventually("the wrappers of the jobs watch the daemon", || {
+        processes_with(directory.path(), "load jobs ").len() == 2
+    });
+    let only = |words: &str| match processes_with(directory.path(), words)[..] {
+        [pid] => pid,
+        ref others => panic!("{others:?}"),
+    };
+    let (daemon, wrapper) = (only("daemon "), only("run -n jobs-3 "));
+    // The wrapper sees the end of the daemon before it handles its own signal, so it starts the next
+    // daemon.
+    let stopped = Stopped::new(Pid::from_raw(wrapper as i32));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    eventually("the demo's daemon has ended", || has_ended(daemon));
+    drop(stopped);
+    eventually("all processes have ended", || {
+        processes(directory.path()).is_empty()
+    });
+    let mut left = std::fs::read_dir(directory.path()).unwrap();
+    let log = left.next().unwrap().unwrap().path().join("log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.matches("listening on").count(), 2, "{log}");
 }

@@ -75,12 +75,14 @@ impl Decoder<'_> {
                 columns,
                 slot_ns,
                 reserve,
+                hold,
             } => {
                 self.check_daemon_owner("open a timetable")?;
                 Call::Open {
                     columns: *columns,
                     slot_ns: *slot_ns,
                     reserve: reservation(*reserve),
+                    hold: *hold,
                 }
             }
             SlotsRequest::Close => {

@@ -131,10 +131,8 @@ fn changes() -> Vec<Change> {
             policy: PolicyName::HierarchicalStride,
             ..Settings::default()
         }),
-        Change::Timetable(Some(Box::new(KeptTable::new(
-            vec![0, 2],
-            Image::empty(Geometry::new(2, 12, 10_000_000, 77).unwrap()),
-        )))),
+        Change::Timetable(Some(Box::new(held_table()))),
+        Change::Timetable(Some(Box::new(table()))),
         Change::Slots(deeds()),
         Change::Admission(policy()),
         Change::Granted(vec![Grant {
@@ -151,6 +149,17 @@ fn changes() -> Vec<Change> {
         .chain(beside)
         .chain(limits.map(Change::Ledger))
         .collect()
+}
+
+fn table() -> KeptTable {
+    let geometry = Geometry::new(2, 12, 10_000_000, 77).unwrap();
+    KeptTable::new(vec![0, 2], Image::empty(geometry))
+}
+
+fn held_table() -> KeptTable {
+    let mut table = table();
+    table.held = true;
+    table
 }
 
 /// Every deed, and every kind of account and schedulee.

@@ -38,6 +38,8 @@ pub(crate) enum Call {
         columns: u32,
         slot_ns: u64,
         reserve: Reservation,
+        /// Whether the table ends with the caller's connection.
+        hold: bool,
     },
     Close,
     Status,

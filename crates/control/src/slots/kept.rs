@@ -17,6 +17,9 @@ pub(crate) struct KeptTable {
     /// What was given under that policy.
     #[serde(default)]
     granted: Vec<Grant>,
+    /// Whether the table ends with the connection that opened it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 impl KeptTable {
@@ -27,6 +30,7 @@ impl KeptTable {
             image,
             policy: Policy::default(),
             granted: Vec::new(),
+            held: false,
         }
     }
 

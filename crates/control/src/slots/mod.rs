@@ -27,6 +27,8 @@ pub(crate) struct Slots {
     /// Where the public file is.
     path: PathBuf,
     pub open: Option<OpenTable>,
+    /// How many tables were open so far, which is the number of the last one.
+    pub opened: u64,
     /// News that are not sent yet. The server sends them after each event, so there are at most as
     /// many as a table has slots; each reader has a limit of its own.
     news: VecDeque<News>,
@@ -38,6 +40,7 @@ impl Slots {
         Self {
             path,
             open: None,
+            opened: 0,
             news: VecDeque::new(),
         }
     }

@@ -32,8 +32,9 @@ impl Control {
                 columns,
                 slot_ns,
                 reserve,
+                hold,
             } => {
-                self.open_slots(columns, slot_ns, reserve)?;
+                self.open_slots(columns, slot_ns, reserve, hold)?;
                 self.slots_report()
             }
             Call::Close => {
@@ -113,6 +114,7 @@ impl Control {
         columns: u32,
         slot_ns: u64,
         reserve: Reservation,
+        held: bool,
     ) -> Result<(), Refusal> {
         if let Some(open) = &self.slots.open
             && open.table().table().claimed() > 0
@@ -122,7 +124,8 @@ impl Control {
         let cpus = self.engine.status().cpus;
         let geometry = Geometry::new(cpus.len() as u32, columns, slot_ns, self.host.now_ns())?;
         let image = OpenTable::image(geometry, reserve)?;
-        let kept = KeptTable::new(cpus, image);
+        let mut kept = KeptTable::new(cpus, image);
+        kept.held = held;
         let before = self.state.timetable.clone();
         self.commit_timetable(Some(Box::new(kept.clone())))?;
         match self.show_slots(&kept) {
@@ -165,12 +168,15 @@ impl Control {
                 news: SlotsNews::Closed,
             }]);
         }
+        self.slots.opened += 1;
         self.advance_slots();
     }
 
     /// Opens the table that an earlier daemon of this boot had. A table for other CPUs is closed.
     pub(crate) fn open_slots_again(&mut self) {
         let Some(kept) = self.state.timetable.clone() else {
+            // A killed daemon leaves the file of a table that a connection held.
+            let _ = std::fs::remove_file(&self.slots.path);
             return;
         };
         let cpus = self.engine.status().cpus;

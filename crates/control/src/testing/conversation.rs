@@ -5,7 +5,7 @@ use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 
 use super::requests::below;
 use super::{ALICE, BOB, FakeEngine, FakeHost, control, fast_directory, image, user};
-use crate::control::Control;
+use crate::control::{Control, Held};
 use crate::engine::lock;
 use crate::peer::Peer;
 use crate::state::State;
@@ -98,7 +98,9 @@ impl Conversation {
 
     /// Events without a request: connections close, processes end.
     pub fn happen(&mut self) {
-        let held: Vec<_> = self.control.state.held.iter().copied().collect();
+        let held = self.control.state.held.iter().copied().map(Held::Transfer);
+        let table = Held::Timetable(self.control.slots.opened);
+        let held: Vec<_> = held.chain([table]).collect();
         let processes: Vec<_> = self
             .control
             .state

@@ -4,6 +4,7 @@ mod crash;
 mod engines;
 mod fuzz;
 mod harness;
+mod held_tables;
 mod life;
 mod requests;
 mod restart;

@@ -15,6 +15,7 @@ pub fn open(caller: &Caller, args: &OpenArgs) -> Result<()> {
         columns: args.columns,
         slot_ns,
         reserve: args.reserve,
+        hold: false,
     };
     let report = match ask(&mut caller.open()?, request)? {
         SlotsAnswer::Open(report) => report,

@@ -56,6 +56,7 @@ pub(super) fn request(random: &mut Random) -> SlotsRequest {
             columns: one_of(random, &[0, 1, 12, 12, 120, 4_096, 4_097]),
             slot_ns: one_of(random, &[0, 1_000_000, 10_000_000, 10_000_000, u64::MAX]),
             reserve: fraction(random),
+            hold: below(random, 2) == 0,
         },
         3 if below(random, 4) == 0 => SlotsRequest::Close,
         3 => SlotsRequest::Status,

@@ -93,6 +93,7 @@ fn open(columns: u32) -> SlotsRequest {
             numerator: 1,
             denominator: 6,
         },
+        hold: false,
     }
 }
 

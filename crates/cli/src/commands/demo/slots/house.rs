@@ -72,6 +72,9 @@ impl House {
                 numerator: 1,
                 denominator: COLUMNS,
             },
+            // If the demo is killed, no daemon stays for the table. A client that has not ended yet
+            // may find this demo's daemon gone and start the next one.
+            hold: true,
         };
         ask(&mut connection, request)?;
         Ok(Self {
