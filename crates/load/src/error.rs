@@ -16,10 +16,12 @@ pub enum LoadError {
         range: RangeInclusive<u64>,
     },
     #[error(
-        "the time from {begin_ns} to {end_ns} is empty, over, or more than a day away: give one that \
-         lies ahead on the monotonic clock"
+        "the time from {begin_ns} to {end_ns} is empty or more than a day away: give one that lies \
+         ahead on the monotonic clock"
     )]
     Window { begin_ns: u64, end_ns: u64 },
+    #[error("the time to {end_ns} is over: give one that ends ahead on the monotonic clock")]
+    Over { end_ns: u64 },
     #[error("yield probability {0} is out of range: give 0 to 1")]
     NoProbability(f64),
     #[error("this would take {0} threads, more than {MAX_THREADS}: ask for fewer {1}")]

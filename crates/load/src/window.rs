@@ -25,10 +25,12 @@ impl Window {
     /// Refuses an empty window, one that is over at `now_ns`, and one that ends too late.
     pub(crate) fn check(self, now_ns: u64) -> Result<(), LoadError> {
         let Self { begin_ns, end_ns } = self;
-        let is_possible = begin_ns < end_ns && now_ns < end_ns && end_ns - now_ns <= LONGEST_NS;
-        match is_possible {
+        if begin_ns >= end_ns || end_ns.saturating_sub(now_ns) > LONGEST_NS {
+            return Err(LoadError::Window { begin_ns, end_ns });
+        }
+        match now_ns < end_ns {
             true => Ok(()),
-            false => Err(LoadError::Window { begin_ns, end_ns }),
+            false => Err(LoadError::Over { end_ns }),
         }
     }
 
@@ -61,9 +63,17 @@ mod tests {
         let of = |begin_ns, end_ns| Window { begin_ns, end_ns };
         assert!(of(5, 20).check(10).is_ok(), "it has begun");
         assert!(of(30, 40).check(10).is_ok());
-        for window in [of(20, 20), of(20, 15), of(5, 10), of(20, u64::MAX)] {
-            assert!(window.check(10).is_err(), "{window:?}");
+        for window in [of(20, 20), of(20, 15), of(20, u64::MAX)] {
+            let refused = window.check(10);
+            assert!(
+                matches!(refused, Err(LoadError::Window { .. })),
+                "{window:?}"
+            );
         }
+        assert!(matches!(
+            of(5, 10).check(10),
+            Err(LoadError::Over { end_ns: 10 })
+        ));
         let window = of(5, 20);
         assert_eq!(
             [4, 5, 19, 20].map(|at| window.contains(at)),

@@ -146,5 +146,5 @@ fn settings_beyond_the_limits_are_refused() {
     refused(gang(|s| s.work_ns = 9_999), "work 9999 is out of range");
     let jobs = |threads, window| jobs::run(&JobsSettings { threads, window }, &mut ()).map(drop);
     refused(jobs(0, window(FOR_EVER_MS)), "threads 0 is out of range");
-    refused(jobs(1, over), "lies ahead");
+    refused(jobs(1, over), "the time to 2 is over");
 }

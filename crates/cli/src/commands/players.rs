@@ -1,10 +1,11 @@
 //! The loads of `demo --slots`, each a process: a controller, a gang and jobs.
 
 use anyhow::{Context as _, Result};
-use prorata_load::{DeadlineReservation, Window, controller, gang, jobs};
+use prorata_load::{DeadlineReservation, LoadError, Window, controller, gang, jobs};
 use prorata_slots::{Reader, Schedulee, Slots, next_slot, now_ns};
 use prorata_user::CLIENT_MARKER;
 use rustix::process::{Signal, set_parent_process_death_signal, setpriority_process};
+use serde::Serialize;
 
 use crate::args::players::{ControllerArgs, GangArgs, JobsArgs, PlayerArgs};
 use crate::args::slots_run::TimeOfPeriod;
@@ -27,7 +28,7 @@ pub fn play_controller(args: &ControllerArgs) -> Result<()> {
         exposure: middle(window),
         reservation: args.deadline.map(reservation),
     };
-    output::json(&controller::run(&settings, &mut ())?)
+    tell(controller::run(&settings, &mut ()))
 }
 
 pub fn play_gang(args: &GangArgs) -> Result<()> {
@@ -39,7 +40,7 @@ pub fn play_gang(args: &GangArgs) -> Result<()> {
         exposure: middle(window),
         reservation: args.deadline.map(reservation),
     };
-    output::json(&gang::run(&settings, &mut ())?)
+    tell(gang::run(&settings, &mut ()))
 }
 
 pub fn play_jobs(args: &JobsArgs) -> Result<()> {
@@ -47,7 +48,15 @@ pub fn play_jobs(args: &JobsArgs) -> Result<()> {
         threads: args.threads,
         window: begin(&args.player)?,
     };
-    output::json(&jobs::run(&settings, &mut ())?)
+    tell(jobs::run(&settings, &mut ()))
+}
+
+/// Prints the result, or `null` if a busy host started the load after its window.
+fn tell<T: Serialize>(ended: Result<T, LoadError>) -> Result<()> {
+    match ended {
+        Err(LoadError::Over { .. }) => output::json(&()),
+        ended => output::json(&ended?),
+    }
 }
 
 /// Prepares this process: no load outlives the demo. Threads inherit the nice value.

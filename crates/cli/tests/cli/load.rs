@@ -113,6 +113,25 @@ fn too_many_threads_or_files_are_refused_in_one_sentence() {
 }
 
 #[test]
+fn a_load_of_a_demo_that_starts_after_its_window_has_no_result() {
+    for arguments in [
+        "controller --work 4ms/20ms",
+        "gang --threads 2 --work 500us",
+        "jobs --threads 2",
+    ] {
+        let words: Vec<_> = arguments.split(' ').collect();
+        let late = load(&[&words[..], &["--begin", "1", "--end", "2"]].concat());
+        assert_eq!(
+            (late.status.code(), stdout(&late).as_str()),
+            (Some(0), "null\n")
+        );
+        let empty = load(&[&words[..], &["--begin", "2", "--end", "2"]].concat());
+        assert_eq!(empty.status.code(), Some(1));
+        assert!(stderr(&empty).contains("is empty"), "{arguments}");
+    }
+}
+
+#[test]
 fn a_load_shows_progress_and_ends_by_a_key() {
     let mut shell = Pty::bash(Path::new("/nonexistent/prorata/socket"));
     for endless in [

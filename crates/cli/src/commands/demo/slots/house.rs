@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use prorata_bulletin::{FILE_NAME, Reader};
@@ -21,7 +21,7 @@ use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 use tempfile::TempDir;
 
 use super::players::end_with_demo;
-use super::{COLUMNS, SLOT_NS};
+use super::{COLUMNS, SLOT_NS, check_start};
 use crate::args::values::CpuList;
 use crate::caller::{Caller, ask as ask_daemon, clients};
 use crate::commands::slots::show::{draw, name_of, names};
@@ -33,9 +33,6 @@ const QUANTUM_NS: u64 = SLOT_NS;
 
 /// The mechanism by which slots hold against programs that are no clients, too.
 pub const RAISE: &str = "raise";
-
-/// Longest wait for a claim or a client.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -89,14 +86,10 @@ impl House {
         self.paths.socket.path()
     }
 
-    /// Waits until so many slots are claimed.
-    pub fn wait_for_claims(&mut self, count: usize) -> Result<()> {
-        let begin = Instant::now();
+    /// Waits until so many slots are claimed, at most until a time on the monotonic clock.
+    pub fn wait_for_claims(&mut self, count: usize, until_ns: u64) -> Result<()> {
         while table(&mut self.connection)?.claimed < count {
-            ensure!(
-                begin.elapsed() < PATIENCE,
-                "no program has claimed its slots"
-            );
+            check_start(until_ns)?;
             sleep(LOOK);
         }
         Ok(())
@@ -123,18 +116,14 @@ impl House {
         Ok(self.report()?.mechanism.as_deref() == Some(RAISE))
     }
 
-    /// The pid of a client, once that is there.
-    pub fn pid_of(&mut self, name: &str) -> Result<u32> {
-        let begin = Instant::now();
+    /// The pid of a client, once that is there; at most until a time on the monotonic clock.
+    pub fn pid_of(&mut self, name: &str, until_ns: u64) -> Result<u32> {
         loop {
             let clients = clients(&mut self.connection)?;
             if let Some(client) = clients.iter().find(|client| client.name == name) {
                 return Ok(client.pid);
             }
-            ensure!(
-                begin.elapsed() < PATIENCE,
-                "client {name} was not registered"
-            );
+            check_start(until_ns)?;
             sleep(LOOK);
         }
     }

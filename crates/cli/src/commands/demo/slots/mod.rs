@@ -41,6 +41,9 @@ const SLOT_NS: u64 = 5_000_000;
 /// Slots of a period of the table: one for the controller, two for the gang, and one more.
 const COLUMNS: u32 = 4;
 
+/// Why a demo measured nothing, and what to do.
+const TOO_BUSY: &str = "this machine is too busy for a demo, try again later";
+
 /// Between two looks for a signal.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -108,13 +111,8 @@ fn play(
         end_ns: begin_ns + u64::from(seconds) * 1_000_000_000,
     };
     let mut players = Players::start(part, cpus, window, house.as_mut(), interruption)?;
-    let jobs = players.jobs(house.as_mut())?;
-    ensure!(
-        now_ns() < begin_ns,
-        "the programs took longer than {} to start: this machine is too busy for a demo, try again \
-         later",
-        output::milliseconds(WARM_UP_NS)
-    );
+    let jobs = players.jobs(house.as_mut(), begin_ns)?;
+    check_start(begin_ns)?;
     if !wait_until(window.begin_ns, interruption, &mut players)? {
         return Ok(None);
     }
@@ -129,9 +127,10 @@ fn play(
     let periods = (window.end_ns - window.begin_ns) / players::PERIOD.as_nanos() as u64;
     ensure!(
         controller.periods + 1 >= periods,
-        "the controller saw {} of {periods} periods: this machine is too busy for a demo, try again later",
+        "the controller saw {} of {periods} periods: {TOO_BUSY}",
         controller.periods
     );
+    ensure!(gang.barriers > 0, "the gang passed no barrier: {TOO_BUSY}");
     Ok(Some(Results {
         all_ns: (window.end_ns - window.begin_ns) * cpus.len() as u64,
         controller,
@@ -141,6 +140,16 @@ fn play(
         table,
         enforcement,
     }))
+}
+
+/// Fails once the measured time has begun.
+fn check_start(begin_ns: u64) -> Result<()> {
+    ensure!(
+        now_ns() < begin_ns,
+        "the programs took longer than {} to start: {TOO_BUSY}",
+        output::milliseconds(WARM_UP_NS)
+    );
+    Ok(())
 }
 
 /// False if a signal came before the time.
@@ -173,7 +182,7 @@ fn sample(jobs: [u32; JOBS.len()]) -> Result<[u64; JOBS.len()]> {
             return Ok([first, second]);
         }
     }
-    bail!("the jobs have ended early, or this machine is too busy for a demo: try again later")
+    bail!("the jobs have ended early, or were not sampled at the same time: {TOO_BUSY}")
 }
 
 /// Time in which the host of a virtual machine ran something else on these CPUs (proc_stat(5)); 0

@@ -17,9 +17,9 @@ use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 use rustix::process::set_parent_process_death_signal;
 use serde::de::DeserializeOwned;
 
-use super::COLUMNS;
 use super::house::House;
 use super::part::{NICE, Part};
+use super::{COLUMNS, TOO_BUSY};
 use crate::wrapper::signals::Interruption;
 
 /// The period of the controller, and of the table.
@@ -84,14 +84,16 @@ impl Players {
         };
         let [first, second] = [0, 1].map(|client| starting.jobs(client, cpus.len()));
         let jobs = [first?, second?];
-        let controller = starting.controller(cpus[0])?;
+        let mut controller = starting.controller(cpus[0])?;
         if let Some(house) = &mut house {
             // So that the controller has the first slot.
-            house.wait_for_claims(1)?;
+            let claimed = house.wait_for_claims(1, window.begin_ns);
+            claimed.or_else(|late| controller.check().and(Err(late)))?;
         }
-        let gang = starting.gang(cpus.len())?;
+        let mut gang = starting.gang(cpus.len())?;
         if let Some(house) = house {
-            house.wait_for_claims(1 + 2 * cpus.len())?;
+            let claimed = house.wait_for_claims(1 + 2 * cpus.len(), window.begin_ns);
+            claimed.or_else(|late| gang.check().and(Err(late)))?;
             if house.raises()? {
                 house.claim("controller", SPARE)?;
             }
@@ -103,13 +105,14 @@ impl Players {
         })
     }
 
-    /// The pids of the jobs' processes.
-    pub fn jobs(&self, house: Option<&mut House>) -> Result<[u32; JOBS.len()]> {
+    /// The pids of the jobs' processes, which must be there at `until_ns`.
+    pub fn jobs(&mut self, house: Option<&mut House>, until_ns: u64) -> Result<[u32; JOBS.len()]> {
         let Some(house) = house else {
             return Ok(self.jobs.each_ref().map(|player| player.child.id()));
         };
-        let [first, second] = JOBS.map(|(name, _)| house.pid_of(name));
-        Ok([first?, second?])
+        let [first, second] = JOBS.map(|(name, _)| house.pid_of(name, until_ns));
+        let pids = first.and_then(|first| Ok([first, second?]));
+        pids.or_else(|late| self.check().and(Err(late)))
     }
 
     /// Fails if a program has failed.
@@ -266,7 +269,9 @@ impl Player {
         if !status.success() {
             return Err(self.failure());
         }
-        serde_json::from_str(&text).with_context(|| format!("{} printed no result", self.name))
+        let report: Option<T> = serde_json::from_str(&text)
+            .with_context(|| format!("{} printed no result", self.name))?;
+        report.with_context(|| format!("{} started after the measured time: {TOO_BUSY}", self.name))
     }
 
     /// The error of a program that has ended, in its own words.
@@ -285,5 +290,39 @@ impl Drop for Player {
         // `prorata run` passes the signal on. The child may have ended.
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the demo makes of a program that ends after this script.
+    fn report_of(script: &str) -> Result<GangReport> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        Player {
+            name: "gang",
+            child,
+        }
+        .report()
+    }
+
+    #[test]
+    fn a_program_without_a_result_came_too_late_and_others_fail_in_their_own_words() {
+        for (script, expected) in [
+            (
+                "echo null",
+                "gang started after the measured time: this machine is too busy for a demo, try again \
+                 later",
+            ),
+            ("echo nothing", "gang printed no result"),
+            ("echo null; echo why >&2; exit 1", "gang failed: why"),
+        ] {
+            let error = report_of(script).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }
