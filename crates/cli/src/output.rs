@@ -75,13 +75,14 @@ pub fn check_writable(path: &Path) -> Result<()> {
     if path == Path::new("-") || is_other {
         return Ok(());
     }
-    // A link to nothing is there: its removal would take the link.
-    let is_new = fs::symlink_metadata(path).is_err();
     let mut options = fs::File::options();
     let opened = options.write(true).create(true).truncate(false).open(path);
     opened.with_context(|| cannot_write(path))?;
-    if is_new {
-        fs::remove_file(path).with_context(|| cannot_write(path))?;
+    if there.is_err() {
+        // Where a link led to nothing, the file that it leads to goes and the link stays.
+        let made = fs::canonicalize(path);
+        let removed = made.and_then(fs::remove_file);
+        removed.with_context(|| cannot_write(path))?;
     }
     Ok(())
 }
@@ -202,7 +203,39 @@ pub fn activity(active: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_check_of_a_file_to_write_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("old"), "a page").unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        symlink("old", at("link")).unwrap();
+        symlink("nothing", at("dangling")).unwrap();
+        symlink("nowhere/nothing", at("astray")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        let names = || {
+            let entries = fs::read_dir(directory.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        for name in ["old", "link", "new", "dangling"] {
+            check_writable(&at(name)).unwrap();
+        }
+        for name in ["directory", "astray", "loop", "nowhere/new"] {
+            let error = check_writable(&at(name)).unwrap_err();
+            assert_eq!(error.to_string(), cannot_write(&at(name)));
+        }
+        assert_eq!(names(), before);
+        let target = fs::read_link(at("dangling")).unwrap();
+        assert_eq!(target, Path::new("nothing"));
+        assert_eq!(fs::read_to_string(at("link")).unwrap(), "a page");
+    }
 
     #[test]
     fn quanta_have_a_sign_but_never_minus_zero() {
