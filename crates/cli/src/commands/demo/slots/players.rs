@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid, getppid};
 use prorata_load::Window;
 use prorata_load::controller::ControllerReport;
 use prorata_load::gang::GangReport;
@@ -226,11 +227,15 @@ impl Starting {
 
 /// Has a child end if the demo is killed, and take signals as if the demo held none.
 pub fn end_with_demo(command: &mut Command, mask: &SigSet) {
-    let mask = *mask;
-    // SAFETY: between fork and exec two system calls are made, both permitted there.
+    let (mask, demo) = (*mask, getpid());
+    // SAFETY: between fork and exec three system calls are made, all permitted there.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+            // The kernel sends no signal for a parent that ended before.
+            if getppid() != demo {
+                return Err(Errno::ESRCH.into());
+            }
             mask.thread_set_mask().map_err(io::Error::from)
         })
     };
@@ -295,7 +300,52 @@ impl Drop for Player {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
+
+    /// The file that a program makes if it lives.
+    const MAKES: &str = "PRORATA_TEST_DEMO_MAKES";
+
+    /// Not a test: a demo that is killed while it starts a program.
+    #[test]
+    #[ignore = "this is the demo that another test starts"]
+    fn killed_demo() {
+        let Some(file) = std::env::var_os(MAKES) else {
+            return;
+        };
+        let demo = getpid();
+        let mut command = Command::new("touch");
+        command.arg(file);
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe {
+            command.pre_exec(move || {
+                kill(demo, Signal::SIGKILL)?;
+                while getppid() == demo {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            })
+        };
+        end_with_demo(&mut command, &SigSet::empty());
+        let _ = command.spawn();
+    }
+
+    #[test]
+    fn a_program_does_not_start_after_the_end_of_its_demo() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("made");
+        let test = concat!(module_path!(), "::killed_demo");
+        let (_, test) = test.split_once("::").unwrap();
+        let demo = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--ignored", "--nocapture"])
+            .env(MAKES, &file)
+            // The program has the same output, so this waits for its end, too.
+            .output()
+            .unwrap();
+        assert_eq!(demo.status.signal(), Some(Signal::SIGKILL as i32));
+        assert!(!file.exists());
+    }
 
     /// What the demo makes of a program that ends after this script.
     fn report_of(script: &str) -> Result<GangReport> {
