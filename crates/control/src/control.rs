@@ -362,7 +362,9 @@ impl Control {
                     self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
                 }
                 // Another connection may have opened another table since.
-                Held::Timetable(number) if self.slots.opened == number => {
+                Held::Timetable(number)
+                    if self.slots.opened == number && self.slots.open.is_some() =>
+                {
                     self.happened(&[Change::Timetable(None)]);
                     self.close_slots();
                 }

@@ -7,8 +7,8 @@ use crate::state::{Change, State};
 
 /// Drops from a replayed state what cannot have survived: transfers and a timetable that a
 /// connection held, the clients of what users run unasked and, if the machine
-/// has booted since, all clients and the wishes that the daemon stays and
-/// manages what users run. Lasting currencies, tickets, transfers and settings
+/// has booted since, every timetable, all clients and the wishes that the daemon stays
+/// and manages what users run. Lasting currencies, tickets, transfers and settings
 /// stay. (The engine finds out which clients of this boot live, and a sweep what
 /// users run.) Returns the users that had clients of what they ran unasked.
 pub(crate) fn reconcile(state: &mut State, same_boot: bool) -> Vec<u32> {

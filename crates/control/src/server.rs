@@ -395,7 +395,7 @@ impl Server {
                 Ok(Some(_)) if session.is_watching() => session.dismiss(&Refusal::WatchesOnly, now),
                 Ok(Some(frame)) => {
                     let outgoing = self.control.handle(&session.peer, &frame);
-                    session.held.extend(outgoing.held);
+                    session.hold(outgoing.held);
                     stop |= outgoing.stop;
                     match outgoing.watches.filter(|_| watching >= MAX_WATCHERS) {
                         Some(_) => session.dismiss(&Refusal::Watchers(watching), now),

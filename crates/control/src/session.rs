@@ -88,6 +88,14 @@ impl Session {
         }
     }
 
+    /// Something more ends with the connection. Of several timetables only the last is open.
+    pub fn hold(&mut self, more: Option<Held>) {
+        if let Some(Held::Timetable(_)) = more {
+            self.held.retain(|held| !matches!(held, Held::Timetable(_)));
+        }
+        self.held.extend(more);
+    }
+
     /// The connection only sends from now on.
     pub fn watch(&mut self, freed: bool) {
         self.watch = Some(Watch {

@@ -28,6 +28,8 @@ fn costs(figure: &str) -> [u64; 5] {
     let switch_ns = ns(&costs["context-switch"]);
     assert_eq!(ns(&costs["cache-refill"]), switch_ns, "{figure}: a start");
     assert_eq!(ns(&chat["read"]) * 2, ns(&chat["write"]), "{figure}: read");
+    // As the calibration: 2 MiB (2001, 5), 8 KiB a task.
+    assert_eq!(costs["cached-tasks"].as_integer(), Some(256), "{figure}");
     let slowdown = rooms["slowdown-thousandths"].as_integer();
     [
         ns(&chat["write"]),

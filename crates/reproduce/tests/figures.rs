@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use prorata_reproduce::{
     Engine, Figure, Kind, Metric, Parameter, ReproduceError, Reproduction, Rule, Settings, Tally,
-    Verdict, find, ids, page, papers, reproduce,
+    Verdict, Watch, find, ids, page, papers, reproduce,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -99,6 +99,32 @@ fn check_page(reproductions: &[Reproduction]) {
     }
     for outside in ["<script", "src=", "@import", "url(", "<link"] {
         assert!(!page.contains(outside), "the page needs {outside}");
+    }
+}
+
+/// Loses patience after so many steps.
+struct Impatient(u32);
+
+impl Watch for Impatient {
+    fn step(&mut self, _: &str) {
+        self.0 = self.0.saturating_sub(1);
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Ten runs side by side end with the patience of the caller, before the first step or later.
+#[test]
+fn runs_side_by_side_end_early() {
+    let figures = find(&["2001/figure-1".to_owned()]).expect("it is known");
+    for steps in [1, 5] {
+        let ended = reproduce(&figures[0], SIMULATED, &mut Impatient(steps));
+        assert!(
+            matches!(ended, Err(ReproduceError::Interrupted)),
+            "{steps}: {ended:?}"
+        );
     }
 }
 

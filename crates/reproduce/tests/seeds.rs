@@ -1,5 +1,5 @@
 //! Verdicts do not depend on the seed: over twenty seeds none changes more often than chance
-//! permits at its level. This takes a quarter of an hour for four papers, and hours for that of
+//! permits at its level, and where ours lies near a limit, not nearly always. This takes a quarter of an hour for four papers, and hours for that of
 //! 2001. `scripts/test seeds` and `scripts/test all` run the four, `scripts/test seeds-2001` the
 //! other.
 
@@ -14,8 +14,12 @@ const SEEDS: std::ops::Range<u32> = 1001..1021;
 /// twenty seeds, more than five miss with a probability of 0.0003.
 const MOST_CHANGES: usize = 5;
 
-/// Whether a verdict may change more often.
-type Excused = fn(&Metric) -> bool;
+/// Where ours is as likely to lie on one side of a limit as on the other, more than 17 of twenty
+/// seeds change the verdict with a probability of 0.0002.
+const MOST_CLOSE_CHANGES: usize = 17;
+
+/// How often a verdict may change over all seeds.
+type MostChanges = fn(&Metric) -> usize;
 
 /// Each number of a figure, by name.
 fn verdicts(figure: &Figure, seed: Option<u32>) -> Vec<(String, Metric)> {
@@ -38,7 +42,7 @@ fn is_reproduced(metric: &Metric) -> bool {
     metric.verdict == Verdict::Reproduced
 }
 
-fn check_paper(year: &str, excused: Excused) {
+fn check_paper(year: &str, most: MostChanges) {
     let mut figures = find(&[year.to_owned()]).unwrap_or_else(|error| panic!("{error}"));
     figures.retain(Figure::by_simulation);
     let mut unstable = BTreeMap::new();
@@ -55,7 +59,7 @@ fn check_paper(year: &str, excused: Excused) {
             }
         }
         for (values, (name, own)) in changes.into_iter().zip(&own) {
-            if values.len() > MOST_CHANGES && !excused(own) {
+            if values.len() > most(own) {
                 let name = format!("{}: {name}", figure.id);
                 unstable.insert(name, (is_reproduced(own), own.measured, values));
             }
@@ -70,30 +74,33 @@ fn check_paper(year: &str, excused: Excused) {
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1994_do_not_depend_on_the_seed() {
-    check_paper("1994", |_| false);
+    check_paper("1994", |_| MOST_CHANGES);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1995_do_not_depend_on_the_seed() {
-    check_paper("1995", |_| false);
+    check_paper("1995", |_| MOST_CHANGES);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_1999_do_not_depend_on_the_seed() {
-    check_paper("1999", |_| false);
+    check_paper("1999", |_| MOST_CHANGES);
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour: scripts/test seeds"]
 fn verdicts_of_2005_do_not_depend_on_the_seed() {
-    check_paper("2005", |_| false);
+    check_paper("2005", |_| MOST_CHANGES);
 }
 
 /// Where ours lies near the limit of what counts as the paper's, chance decides.
 #[test]
 #[ignore = "takes hours: scripts/test seeds-2001"]
 fn verdicts_of_2001_do_not_depend_on_the_seed() {
-    check_paper("2001", Metric::is_close);
+    check_paper("2001", |metric| match metric.is_close() {
+        true => MOST_CLOSE_CHANGES,
+        false => MOST_CHANGES,
+    });
 }

@@ -47,8 +47,9 @@ impl CacheLines {
 /// Ways of a second-level cache of a Pentium III Xeon.
 const WAYS: u32 = 4;
 
-/// Of so many tasks that a CPU examines one after another, again and again, the part that is
-/// no longer in its second-level cache, which has room for `cached`; none if that is zero.
+/// The part of so many tasks that is no longer in a CPU's second-level cache when the CPU examines
+/// them one after another, again and again. The cache has room for `cached` tasks, at least one
+/// set of them; nothing is lost if `cached` is zero.
 ///
 /// The words that the scheduler examines are at the same place of each 8 KiB, so they share a
 /// few sets of the cache, and chance decides which task is in which set. A set with more
@@ -87,7 +88,7 @@ mod tests {
 
     /// Tasks thrown into sets, each examined in turn by a cache that keeps the last four.
     #[test]
-    fn a_cache_that_keeps_the_last_lines_loses_as_many() {
+    fn the_poisson_law_matches_a_cache_that_keeps_the_last_lines() {
         use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(2001);
         for (tasks, cached) in [(100, 256), (250, 256), (400, 256), (100, 128)] {

@@ -99,7 +99,7 @@ impl SchedulerCosts {
         self
     }
 
-    /// What takes so long beside an idle bus takes this long.
+    /// The duration on the slowed bus of what takes so long on an idle one.
     pub(crate) fn on_bus_ns(&self, ns: u64) -> u64 {
         ns * u64::from(self.bus_percent) / 100
     }

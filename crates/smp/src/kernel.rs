@@ -260,7 +260,7 @@ impl SmpSimulation {
         }
         if next == last {
             if let Some(thread) = self.threads.all.get_mut(last as usize) {
-                // It may have been woken before it blocked.
+                // A task that stays because it was woken before it blocked.
                 thread.state = ThreadState::Running;
             }
             return true;

@@ -69,7 +69,7 @@ pub(crate) struct Processor {
     pub(crate) soft_interrupt_ns: u64,
     /// Tasks to wake, in this order.
     pub(crate) wakes: VecDeque<Waking>,
-    /// Why its task is to leave the CPU, unless the task becomes ready before.
+    /// Why its task is to leave the CPU. If the task wakes before, it stays.
     pub(crate) leaves: Option<Leaves>,
     /// `need_resched`: the CPU is to call `schedule()` as soon as it can.
     pub(crate) needs_schedule: bool,

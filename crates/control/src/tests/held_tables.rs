@@ -68,6 +68,24 @@ fn a_holder_does_not_end_a_timetable_of_another_connection() {
     }
 }
 
+/// A connection may open one table after another, and close one. It ends the last one at most.
+#[test]
+fn a_connection_ends_the_last_of_its_timetables() {
+    let daemon = Daemon::spawn(&directory(), LONG);
+    let mut holder = daemon.connect();
+    open(&mut holder, true);
+    open(&mut holder, true);
+    drop(holder);
+    assert!(!has_table(&daemon));
+    let mut holder = daemon.connect();
+    open(&mut holder, true);
+    daemon.ask(Request::Slots(SlotsRequest::Close));
+    assert!(!has_table(&daemon));
+    drop(holder);
+    open(&mut daemon.connect(), false);
+    assert!(has_table(&daemon));
+}
+
 #[test]
 fn the_next_daemon_does_not_open_a_held_timetable_again() {
     for signal in [Signal::TERM, Signal::KILL] {

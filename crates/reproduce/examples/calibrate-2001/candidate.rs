@@ -27,10 +27,10 @@ const COUNTED: f64 = 20.0 / 19.0;
 
 /// The values of each parameter, in the order of [`Candidate`].
 const PARAMETERS: [&[u64]; 4] = [
-    &[2_000, 3_000, 4_000, 5_000],
-    &[2_000, 3_000, 5_000, 10_000],
+    &[3_000, 4_000, 5_000],
+    &[2_000, 5_000, 10_000],
     &[20_000, 28_000, 40_000, 56_000],
-    &[40, 60, 80, 110],
+    &[20, 30, 40, 60],
 ];
 
 /// A send buffer of TCP in Linux 2.4 once a writer has waited for room (`tcp_new_space()`),
@@ -78,14 +78,10 @@ impl Candidate {
     /// How many columns these are.
     pub const WIDTH: usize = PARAMETERS.len();
 
+    /// Every combination of the values.
     pub fn grid() -> Vec<Candidate> {
-        Candidate::all(PARAMETERS)
-    }
-
-    /// Every combination of these values.
-    pub fn all(parameters: [&[u64]; PARAMETERS.len()]) -> Vec<Candidate> {
         let mut all = vec![[0; PARAMETERS.len()]];
-        for (parameter, values) in parameters.iter().enumerate() {
+        for (parameter, values) in PARAMETERS.iter().enumerate() {
             let with = |candidate: [u64; PARAMETERS.len()]| {
                 values.iter().map(move |value| {
                     let mut with = candidate;

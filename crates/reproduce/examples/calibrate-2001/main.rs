@@ -6,7 +6,6 @@
 //!   optima     grid.csv, then MQ alone    ---->  optima.csv     with the slowdown of each
 //!   mechanisms the first of optima.csv    ---->  mechanisms.csv each one alone, and away
 //!   slices     the first of optima.csv    ---->  slices.csv     with time slices and without
-//!   sweep      many machines, DSS         ---->  sweep.csv      whether costs bring its decline
 //!   course     the first of optima.csv    ---->  course.csv     runs by tenths
 //!   order      optima.csv, PLS and DSS    ---->  order.csv      which is ahead under (10,100)
 //!   runs       optima.csv, all schedulers ---->  runs.csv
@@ -53,7 +52,7 @@ fn in_parallel<T: Send, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-const STAGES: &str = "grid, optima, mechanisms, slices, sweep, course, order, runs or headlines";
+const STAGES: &str = "grid, optima, mechanisms, slices, course, order, runs or headlines";
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -66,7 +65,6 @@ fn main() -> Outcome<()> {
         "optima" => stages::optima(&directory),
         "mechanisms" => mechanisms::write(&directory),
         "slices" => mechanisms::slices(&directory),
-        "sweep" => mechanisms::sweep(&directory),
         "course" => mechanisms::course(&directory),
         "order" => stages::order(&directory),
         "runs" => stages::runs(&directory),

@@ -8,9 +8,9 @@ use prorata_reproduce::workload::{Chat, Preparation, Socket, SocketBuffer};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, SchedulerCosts, WritersWake};
 
-use crate::candidate::{Candidate, LAYOUTS, Measured, SOCKET, Setup, Tenth};
+use crate::Outcome;
+use crate::candidate::{Candidate, LAYOUTS, Measured, Setup, Tenth};
 use crate::stages::{SEEDS_OF_RUNS, rows};
-use crate::{Outcome, in_parallel};
 
 /// Sizes of the machine.
 const CPUS: [u32; 3] = [2, 4, 8];
@@ -35,17 +35,6 @@ const MECHANISMS: [(&str, Mechanism); 6] = [
         to.chat.preparation = from.chat.preparation;
     }),
 ];
-
-/// Costs of the sweep, in the order of [`Candidate`].
-const SWEPT: [&[u64]; Candidate::WIDTH] = [
-    &[1_000, 2_000, 4_000],
-    &[3_000, 10_000, 30_000],
-    &[3_000, 10_000, 28_000],
-    &[60, 120, 200, 450],
-];
-
-/// Buffers of the sweep, in bytes: some 40 to 640 messages.
-const SWEPT_BUFFERS: [u64; 5] = [4_096, 8_192, 16_384, 32_768, 65_536];
 
 type Mechanism = fn(&mut Setup, &Setup);
 
@@ -125,41 +114,6 @@ pub fn course(directory: &Path) -> Outcome<()> {
             let (ms, requests) = (mean(|tenth| tenth.ms), mean(|tenth| tenth.requests));
             writeln!(file, "{name},{},{ms:.0},{requests:.3}", tenth + 1)?;
         }
-    }
-    Ok(())
-}
-
-/// Whether any costs, or smaller buffers, bring the decline of DSS from two CPUs to eight: many
-/// candidates, near the targets or not, and the first optimum with other buffers.
-pub fn sweep(directory: &Path) -> Outcome<()> {
-    let optima = rows(&directory.join("optima.csv"))?;
-    let best = Candidate::parse(optima.first().ok_or("optima.csv: there is no optimum")?)?;
-    let usual = u64::from(SOCKET.buffer_bytes);
-    let candidates = Candidate::all(SWEPT).into_iter();
-    let buffers = SWEPT_BUFFERS.iter().map(|bytes| (best, *bytes));
-    let mut file = File::create(directory.join("sweep.csv"))?;
-    let columns = "buffer_bytes,requests_on_2,requests_on_8,growth_of_requests,speedup_on_8";
-    writeln!(file, "{},{columns}", Candidate::COLUMNS)?;
-    let all: Vec<(Candidate, u64)> = candidates.map(|one| (one, usual)).chain(buffers).collect();
-    let measured = in_parallel(&all, |(candidate, bytes)| {
-        let mut setup = candidate.setup();
-        setup.chat.socket = Socket::Buffer(SocketBuffer {
-            buffer_bytes: u32::try_from(*bytes)?,
-            ..SOCKET
-        });
-        let load = ((20, 200), LayoutName::GlobalList);
-        Ok([setup.measure(load, 2, 1)?, setup.measure(load, 8, 1)?])
-    })?;
-    for ((candidate, bytes), [two, eight]) in all.iter().zip(measured) {
-        let growth = eight.requests / two.requests;
-        let speedup = eight.messages_per_s / two.messages_per_s;
-        writeln!(
-            file,
-            "{},{bytes},{:.3},{:.3},{growth:.2},{speedup:.2}",
-            candidate.row(),
-            two.requests,
-            eight.requests
-        )?;
     }
     Ok(())
 }

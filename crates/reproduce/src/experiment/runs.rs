@@ -2,8 +2,9 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use super::{Context, Result};
 use crate::finding::Findings;
@@ -12,22 +13,25 @@ use crate::reproduction::Watch;
 /// Steps and results that may wait for the thread that watches.
 const WAITING: usize = 64;
 
-/// What a thread has to tell.
-enum News {
+/// Longest time between two looks whether all is over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a thread tells the one that watches.
+enum Message {
     Step(String),
     Ended(u32, Result<Findings>),
 }
 
 /// Passes the steps of a run on to the thread that watches, and learns whether all is over.
-struct Relay<'a> {
-    sender: &'a SyncSender<News>,
+struct RunWatch<'a> {
+    sender: &'a SyncSender<Message>,
     is_over: &'a AtomicBool,
 }
 
-impl Watch for Relay<'_> {
+impl Watch for RunWatch<'_> {
     fn step(&mut self, what: &str) {
         // Without a receiver all is over, and the run learns that next.
-        let _ = self.sender.send(News::Step(what.to_owned()));
+        let _ = self.sender.send(Message::Step(what.to_owned()));
     }
 
     fn is_over(&mut self) -> bool {
@@ -42,7 +46,7 @@ impl Context<'_> {
     ///
     /// # Errors
     ///
-    /// The first error of a run to come; the others are then broken off.
+    /// The first error that arrives. It stops the other runs.
     pub fn over_runs(
         &mut self,
         runs: NonZeroU32,
@@ -69,7 +73,7 @@ impl Context<'_> {
                 scope.spawn(move || {
                     let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
                     for run in numbers.take_while(|run| *run < runs.get()) {
-                        let relay = &mut Relay {
+                        let relay = &mut RunWatch {
                             sender: &sender,
                             is_over,
                         };
@@ -82,7 +86,7 @@ impl Context<'_> {
                             policy,
                             watch: relay,
                         };
-                        let ended = News::Ended(run, one(&mut context));
+                        let ended = Message::Ended(run, one(&mut context));
                         if sender.send(ended).is_err() {
                             return;
                         }
@@ -90,13 +94,15 @@ impl Context<'_> {
                 });
             }
             drop(sender);
-            for news in receiver {
-                match news {
-                    News::Step(what) => self.watch.step(&what),
-                    News::Ended(run, Ok(findings)) => all[run as usize] = Some(findings),
-                    News::Ended(_, Err(error)) => {
+            loop {
+                match receiver.recv_timeout(LOOK) {
+                    Ok(Message::Step(what)) => self.watch.step(&what),
+                    Ok(Message::Ended(run, Ok(findings))) => all[run as usize] = Some(findings),
+                    Ok(Message::Ended(_, Err(error))) => {
                         failure.get_or_insert(error);
                     }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if failure.is_some() || self.watch.is_over() {
                     is_over.store(true, Ordering::Relaxed);

@@ -45,7 +45,7 @@ pub trait Held {
     /// The queue behind a lock that is held.
     fn queue(&mut self, lock: LockIndex) -> &mut Queue;
 
-    /// Takes a task that blocked. None if its CPU has not ended that decision yet.
+    /// Takes a task that blocked. None if the decision in which it blocked has not ended.
     fn take_blocked(&mut self, task: TaskIndex) -> Option<Task>;
 }
 

@@ -243,6 +243,8 @@ impl Interleaved {
             seen[task.index.0 as usize] += 1;
         }
         assert!(seen.iter().all(|&times| times == 1), "{seen:?}");
+        let blocked: Vec<bool> = self.blocked.iter().map(Option::is_some).collect();
+        assert_eq!(blocked, self.sleeps, "a wake is lost, or a sleep");
         let known: Vec<_> = self.cpus.iter().map(|cpu| cpu.runs).collect();
         assert_eq!(known, runs);
     }

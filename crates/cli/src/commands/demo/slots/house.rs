@@ -69,8 +69,8 @@ impl House {
                 numerator: 1,
                 denominator: COLUMNS,
             },
-            // If the demo is killed, no daemon stays for the table. A client that has not ended yet
-            // may find this demo's daemon gone and start the next one.
+            // A held table ends with this connection, also in a daemon that a client of a killed
+            // demo starts.
             hold: true,
         };
         ask(&mut connection, request)?;

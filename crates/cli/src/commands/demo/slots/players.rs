@@ -347,7 +347,7 @@ mod tests {
         assert!(!file.exists());
     }
 
-    /// What the demo makes of a program that ends after this script.
+    /// The demo's report on a program that runs this script.
     fn report_of(script: &str) -> Result<GangReport> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_result_came_too_late_and_others_fail_in_their_own_words() {
+    fn a_program_that_comes_too_late_prints_null_and_others_have_an_error_of_their_own() {
         for (script, expected) in [
             (
                 "echo null",
