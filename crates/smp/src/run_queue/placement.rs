@@ -44,7 +44,8 @@ pub struct Placement {
     /// The task that woke, until it is in a queue.
     woken: Option<Task>,
     displaced: Option<Displaced>,
-    /// The task that is about to block, and its CPU.
+    /// The task that wakes and was about to block, and its CPU, until it is found in the queue
+    /// or outside.
     leaving: Option<(TaskIndex, Cpu)>,
     /// The task in a queue, as it was when it began to wait there.
     waiting: Option<Task>,
@@ -63,7 +64,7 @@ pub struct Placement {
 enum Phase {
     Start,
     /// The queue is held in which a task is that is about to block.
-    Leaving(TaskIndex, Cpu),
+    Leaving,
     /// One queue for all CPUs is held.
     Single,
     /// Among queues: the task is in no queue yet, nothing is held.
@@ -140,9 +141,8 @@ impl Placement {
     }
 
     fn start(&mut self, shared: &RunQueues) {
-        if let Some((task, cpu)) = self.leaving {
-            let lock = shared.queue_of(cpu);
-            self.go_on(DecisionStep::Lock(lock), Phase::Leaving(task, cpu));
+        if let Some((_, cpu)) = self.leaving {
+            self.go_on(DecisionStep::Lock(shared.queue_of(cpu)), Phase::Leaving);
             return;
         }
         match (shared.single, self.displaced) {
@@ -161,22 +161,24 @@ impl Placement {
     }
 
     /// The queue of a task is held that was about to block.
-    fn recall(&mut self, shared: &RunQueues, held: &mut impl Held, (task, cpu): (TaskIndex, Cpu)) {
+    fn recall(&mut self, shared: &RunQueues, held: &mut impl Held) {
+        let Some((task, cpu)) = self.leaving.take() else {
+            self.phase = Phase::End;
+            return;
+        };
         let lock = shared.queue_of(cpu);
         if held.queue(lock).recall(cpu, task) {
-            self.leaving = None;
             self.go_on(DecisionStep::Unlock(lock), Phase::End);
             return;
         }
         self.woken = held.take_blocked(task);
-        if self.woken.is_none() {
-            self.go_on(DecisionStep::Unlock(lock), Phase::End);
-            return;
-        }
-        self.leaving = None;
-        match shared.single {
-            Some(_) => self.phase = Phase::Single,
-            None => self.go_on(DecisionStep::Unlock(lock), Phase::Start),
+        match (self.woken, shared.single) {
+            (None, _) => {
+                self.leaving = Some((task, cpu));
+                self.go_on(DecisionStep::Unlock(lock), Phase::End);
+            }
+            (Some(_), Some(_)) => self.phase = Phase::Single,
+            (Some(_), None) => self.go_on(DecisionStep::Unlock(lock), Phase::Start),
         }
     }
 
@@ -404,7 +406,7 @@ impl Decision for Placement {
             }
             match self.phase {
                 Phase::Start => self.start(shared),
-                Phase::Leaving(task, cpu) => self.recall(shared, held, (task, cpu)),
+                Phase::Leaving => self.recall(shared, held),
                 Phase::Single => self.place_in_single(shared, held),
                 Phase::Choose => self.choose(shared),
                 Phase::Verify(cpu) if granted => self.verify(shared, held, cpu),

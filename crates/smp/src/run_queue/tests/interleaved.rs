@@ -111,10 +111,14 @@ impl Interleaved {
     fn wake(&mut self, index: TaskIndex) -> Option<Placement> {
         std::mem::take(&mut self.sleeps[index.0 as usize]).then_some(())?;
         let home = self.cpus.iter().position(|cpu| cpu.runs == Some(index));
-        Some(match self.blocked[index.0 as usize].take() {
+        Some(self.place(index, home.map(|home| Cpu(home as u32))))
+    }
+
+    fn place(&mut self, index: TaskIndex, home: Option<Cpu>) -> Placement {
+        match self.blocked[index.0 as usize].take() {
             Some(task) => Placement::woken(task),
-            None => Placement::leaving(index, Cpu(home? as u32)),
-        })
+            None => Placement::leaving(index, home.expect("a task blocks on a CPU")),
+        }
     }
 
     fn schedule(&mut self, cpu: u32, end: TurnEnd) -> Made {
@@ -203,11 +207,8 @@ impl Interleaved {
             }
             Some(Made::Placement(made)) => {
                 if let Some((index, home)) = made.missed() {
-                    let again = match self.blocked[index.0 as usize].take() {
-                        Some(task) => Placement::woken(task),
-                        None => Placement::leaving(index, home),
-                    };
-                    state.due.push_front(again);
+                    let again = self.place(index, Some(home));
+                    self.cpus[cpu as usize].due.push_front(again);
                 }
             }
             Some(Made::Tick(made)) => state.told |= made.expired(),
