@@ -3,7 +3,7 @@
 #   make run      build it and see three programs share one CPU 3:2:1
 #   make run-slots see a timetable of the CPUs beside plain Linux, nice and
 #                 SCHED_DEADLINE, in a minute
-#   make test     the tests that CI runs: 12 minutes on two CPUs
+#   make test     the tests that CI runs: half an hour on two CPUs
 #   make test-all all tests, before each release: both kernels, every number of
 #                 CPUs, all figures, and what test-seeds has
 #   make test-seeds whether verdicts on the papers' figures depend on the seed, in
