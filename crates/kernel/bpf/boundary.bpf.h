@@ -151,6 +151,9 @@ static __always_inline bool prolong_in_slot(s32 cpu, struct slot *slot)
 
 	if (!task || !task->in_slot || !is_schedulee(slot, current, task))
 		return false;
+	/* A turn is charged when it ends: until then its service would not count for the limit. */
+	if (node_at(task->node)->limit)
+		return false;
 	/*
 	 * The CPU is to look whether it is the turn of others. Tasks that came to the CPU's own queue before
 	 * the slot began would wait there for ever.

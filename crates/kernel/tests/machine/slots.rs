@@ -244,16 +244,18 @@ pub fn gifts() -> Result<(), Failed> {
 
 /// A limit holds in slots, too.
 pub fn limited() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&STRIDE)?;
-    let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
-    let mut table = Table::open(&scheduler)?;
-    table.name(1, InSlot::Node(1))?;
-    table.claim(0, 5, 1);
-    scheduler.set_limit(1, CpuLimit::from_thousandths(200))?;
-    table.publish()?;
-    settle();
-    check_limit(&scheduler, 1, 20, 3)?;
-    tallies(&scheduler);
+    for columns in [5, COLUMNS] {
+        let scheduler = Scheduler::load(&STRIDE)?;
+        let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
+        let mut table = Table::open(&scheduler)?;
+        table.name(1, InSlot::Node(1))?;
+        table.claim(0, columns, 1);
+        scheduler.set_limit(1, CpuLimit::from_thousandths(200))?;
+        table.publish()?;
+        settle();
+        check_limit(&scheduler, 1, 20, 3)?;
+        tallies(&scheduler);
+    }
     Ok(())
 }
 
