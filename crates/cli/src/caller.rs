@@ -14,6 +14,7 @@ use prorata_protocol::{
 use prorata_user::CLIENT_MARKER;
 
 use crate::args::values::CpuList;
+use crate::output;
 
 /// Finds the daemon, and starts one if none runs.
 #[derive(Clone, Debug)]
@@ -109,7 +110,7 @@ impl Caller {
 
 /// Tells the waiting user how far the daemon is.
 fn tell_of_start(text: &str) {
-    eprintln!("prorata: waiting: {text}");
+    output::say(format_args!("waiting: {text}"));
 }
 
 /// Sends a request. A refusal becomes an error with the daemon's message.

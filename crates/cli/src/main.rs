@@ -1,5 +1,10 @@
 //! `prorata`: parse, call, print.
 
+#![deny(
+    clippy::print_stderr,
+    reason = "it panics if standard error is a closed pipe"
+)]
+
 mod args;
 mod belonging;
 mod caller;
@@ -29,7 +34,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("prorata: {}", sentence::sentence(&error));
+            output::say(sentence::sentence(&error));
             if error.is::<args::WrongUsage>() {
                 ExitCode::from(2)
             } else {

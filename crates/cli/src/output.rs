@@ -1,5 +1,6 @@
 //! Standard output: lines, JSON and tables, and the format of values.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -28,6 +29,19 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// Writes a line to standard error. A closed pipe is no reason to end: the command that this
+/// process looks after goes on.
+pub fn remark(text: impl Display) {
+    let _ = io::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
+}
+
+/// Tells the user something in the name of this program.
+pub fn say(text: impl Display) {
+    remark(format_args!("prorata: {text}"));
+}
+
 /// Prints `items` as JSON, or as a table with a row for each item.
 pub fn list<T: Serialize>(
     format: Format,
@@ -46,7 +60,7 @@ pub fn list<T: Serialize>(
 /// output empty.
 pub fn table(table: &Table, nothing: &str) -> Result<()> {
     if table.is_empty() {
-        eprintln!("{nothing}");
+        remark(nothing);
         return Ok(());
     }
     let limit = crate::terminal::columns();

@@ -139,7 +139,7 @@ pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
     }
     output::table(&table, NO_CLIENTS)?;
     if let Some(loads) = output::outside(&connection.status().outside) {
-        eprintln!("prorata: other programs use {loads}");
+        output::say(format_args!("other programs use {loads}"));
     }
     Ok(())
 }

@@ -158,7 +158,7 @@ pub fn stop(caller: &Caller) -> Result<()> {
     match caller.open_started()? {
         Some(mut connection) => caller::tell(&mut connection, &Request::Stop),
         None => {
-            eprintln!("prorata: no daemon runs on {}", caller.paths().socket);
+            output::say(format_args!("no daemon runs on {}", caller.paths().socket));
             Ok(())
         }
     }

@@ -18,6 +18,7 @@ use crate::args::values::CpuList;
 use crate::belonging;
 use crate::caller::{Caller, quantum_ns, unexpected};
 use crate::commands::currencies::is_funded;
+use crate::output;
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
 use crate::wrapper::mechanism;
@@ -159,7 +160,7 @@ fn open(caller: &Caller) -> Result<Option<Connection>> {
         Ok(connection) => {
             // The engine may not be the chosen one, or may not enforce shares.
             if let Some(trouble) = &connection.status().trouble {
-                eprintln!("prorata: {trouble}");
+                output::say(trouble);
             }
             Ok(Some(connection))
         }
@@ -210,16 +211,16 @@ fn enter(
 }
 
 fn tell_unmanaged(reason: &dyn std::fmt::Display) {
-    eprintln!("prorata: the command runs without its share: {reason}");
+    output::say(format_args!("the command runs without its share: {reason}"));
 }
 
 /// Warns that tickets in a currency are worth nothing. A daemon that does not tell is no reason to
 /// disturb the command.
 fn warn_if_worthless(connection: &mut Connection, currency: &str) {
     if matches!(is_funded(connection, currency), Ok(false)) {
-        eprintln!(
-            "prorata: nothing funds currency {currency}, so the command runs only on CPUs that would idle: `prorata mktkt 100 --fund {currency}` funds it"
-        );
+        output::say(format_args!(
+            "nothing funds currency {currency}, so the command runs only on CPUs that would idle: `prorata mktkt 100 --fund {currency}` funds it"
+        ));
     }
 }
 

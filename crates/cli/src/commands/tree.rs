@@ -50,7 +50,7 @@ pub fn print(
         return output::json(&trees);
     }
     if trees.is_empty() {
-        eprintln!("{NO_CLIENTS}");
+        output::remark(NO_CLIENTS);
     }
     let limit = terminal::columns().unwrap_or(usize::MAX);
     for tree in &trees {

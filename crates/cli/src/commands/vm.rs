@@ -71,7 +71,7 @@ fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
 /// Prints what the machine said last, before the error: its sentence is to stay on the screen.
 fn tell_log(error: &RunError) {
     if let Some(log) = error.last_words() {
-        eprintln!("prorata: the machine last said:\n{log}");
+        output::say(format_args!("the machine last said:\n{log}"));
     }
 }
 
@@ -107,7 +107,7 @@ fn fetch_kernels(args: &VmFetchArgs) -> Result<()> {
         &store,
         &series,
         &mut |kernel| prove(kernel, &notes),
-        &mut |line| eprintln!("{line}"),
+        &mut |line| output::remark(line),
     )?;
     Ok(())
 }

@@ -13,6 +13,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 use prorata_user::CLIENT_MARKER;
 
 use super::supervise::STOPS;
+use crate::output;
 
 /// Exit code of a command that is not found, as in a shell.
 const NOT_FOUND: i32 = 127;
@@ -85,11 +86,11 @@ fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) 
             }
             let _ = mask.thread_set_mask();
             let error = command.exec();
-            eprintln!(
-                "prorata: cannot run {:?}: {}",
+            output::say(format_args!(
+                "cannot run {:?}: {}",
                 command.get_program(),
                 reason(&error)
-            );
+            ));
             if error.kind() == io::ErrorKind::NotFound {
                 NOT_FOUND
             } else {

@@ -8,6 +8,7 @@ use prorata_user::put_right_orphans;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
+use crate::output;
 use crate::sentence::sentence;
 
 /// The daemon's names for the mechanisms that may stop losers by signals. Control groups do not
@@ -100,7 +101,9 @@ impl<'a> Keeper<'a> {
         let client = &self.client;
         let paths = self.caller.paths();
         if paths.was_stopped() {
-            eprintln!("prorata: `prorata stop` ended the daemon, so {client} continues unmanaged");
+            output::say(format_args!(
+                "`prorata stop` ended the daemon, so {client} continues unmanaged"
+            ));
             self.daemon = Daemon::Left;
         } else if let Daemon::Sought(_) = self.daemon {
             self.join();
@@ -131,11 +134,11 @@ impl<'a> Keeper<'a> {
         match reopened {
             Ok(mut connection) => self.settle_with(&mut connection),
             Err(error) => {
-                eprintln!(
-                    "prorata: the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {}",
+                output::say(format_args!(
+                    "the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {}",
                     self.client,
                     sentence(&error)
-                );
+                ));
                 self.restore();
                 self.daemon = Daemon::Sought(now + LOOK_AGAIN);
             }
@@ -157,7 +160,7 @@ impl<'a> Keeper<'a> {
             Ok(Some(mut connection)) => {
                 self.settle_with(&mut connection);
                 if let Daemon::Runs(_) = self.daemon {
-                    eprintln!("prorata: {} has its share again", self.client);
+                    output::say(format_args!("{} has its share again", self.client));
                 }
             }
             Ok(None) => self.restore(),
@@ -176,10 +179,10 @@ impl<'a> Keeper<'a> {
                 Daemon::Runs(process)
             }
             (Ok(false), _) => {
-                eprintln!(
-                    "prorata: the new daemon does not know {}, which continues unmanaged",
+                output::say(format_args!(
+                    "the new daemon does not know {}, which continues unmanaged",
                     self.client
-                );
+                ));
                 Daemon::Left
             }
             // The new daemon has ended too.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use prorata_protocol::{Connection, DaemonPaths};
 
 use crate::caller::{self, Caller};
+use crate::output;
 
 /// The list, in the user's run-time directory.
 const TOLD: &str = "told";
@@ -31,10 +32,10 @@ pub fn tell_once(caller: &Caller, connection: &mut Connection) {
         && let Some(list) = list(caller.paths())
         && is_news(&list, &status.mechanism).unwrap_or(false)
     {
-        eprintln!(
-            "prorata: {sentence} (mechanism {}, told once)",
+        output::say(format_args!(
+            "{sentence} (mechanism {}, told once)",
             status.mechanism
-        );
+        ));
     }
 }
 

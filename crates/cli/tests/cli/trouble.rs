@@ -111,6 +111,16 @@ fn a_command_runs_where_no_daemon_can_start() {
 }
 
 #[test]
+fn a_command_runs_although_its_standard_error_is_a_closed_pipe() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = prorata("/proc/nowhere/socket".as_ref());
+    let ended = command.args(TELL_CLIENT).stderr(writer).output().unwrap();
+    assert_eq!(ended.status.code(), Some(7));
+    assert_eq!(stdout(&ended), "client\n");
+}
+
+#[test]
 fn a_command_runs_where_its_client_cannot_be_kept() {
     let fake = Fake::answering(|request| {
         let not_kept = || Response::NotKept {

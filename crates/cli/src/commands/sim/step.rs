@@ -62,9 +62,9 @@ pub fn step(scenario: &Scenario, seed: u64) -> Result<ExitCode> {
                     break;
                 }
             }
-            None => eprintln!(
-                "prorata: \"{command}\" is not a command: give a number of events, a time, a client, p or q"
-            ),
+            None => output::say(format_args!(
+                "\"{command}\" is not a command: give a number of events, a time, a client, p or q"
+            )),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -51,8 +51,8 @@ pub fn claim(caller: &Caller, args: &ClaimArgs) -> Result<ExitCode> {
     }
     for (why, count) in reasons {
         match count {
-            1 => eprintln!("prorata: {why}"),
-            _ => eprintln!("prorata: {count} slots: {why}"),
+            1 => output::say(why),
+            _ => output::say(format_args!("{count} slots: {why}")),
         }
     }
     Ok(match refused.is_empty() {
@@ -70,7 +70,9 @@ pub fn free(caller: &Caller, args: &FreeArgs) -> Result<ExitCode> {
         other => return Err(super::unexpected(other)),
     };
     for cell in &kept {
-        eprintln!("prorata: slot {cell} is not yours, or nobody has claimed it");
+        output::say(format_args!(
+            "slot {cell} is not yours, or nobody has claimed it"
+        ));
     }
     Ok(match kept.is_empty() {
         true => ExitCode::SUCCESS,
@@ -165,9 +167,9 @@ pub fn donate(caller: &Caller, args: &DonateArgs) -> Result<ExitCode> {
         SlotsAnswer::Donated { moved } if moved == u64::from(args.count) => Ok(ExitCode::SUCCESS),
         SlotsAnswer::Donated { moved } => {
             let (count, level) = (args.count, args.level);
-            eprintln!(
-                "prorata: {moved} of {count} tokens moved: no more were free at level {level}"
-            );
+            output::say(format_args!(
+                "{moved} of {count} tokens moved: no more were free at level {level}"
+            ));
             Ok(ExitCode::FAILURE)
         }
         other => Err(super::unexpected(other)),

@@ -47,7 +47,7 @@ pub fn describe(report: &SlotsReport) -> Result<()> {
         None => output::line("slots are not enforced")?,
     }
     if let Some(trouble) = &report.trouble {
-        eprintln!("prorata: {trouble}");
+        output::say(trouble);
     }
     for row in report.rows.iter().filter(|row| row.begun > 0) {
         output::line(&format!(

@@ -13,6 +13,7 @@ use super::row_of;
 use crate::args::slots_run::SlotsRunArgs;
 use crate::caller::Caller;
 use crate::commands::run::run_with_slots;
+use crate::output;
 
 /// How long to wait for the next daemon before another look.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -76,19 +77,23 @@ fn answer_all(mut claimant: Claimant<AnyScheduler>) {
         match answered {
             Ok(()) => is_lost = false,
             Err(SlotsError::Closed) => {
-                eprintln!("prorata: the timetable was closed: the command goes on without slots");
+                output::say(format_args!(
+                    "the timetable was closed: the command goes on without slots"
+                ));
                 return;
             }
             Err(SlotsError::ScheduleeEnded) => return,
             // The next daemon has the claims that last; until then there is nothing to answer.
             Err(error @ (SlotsError::Connect(_) | SlotsError::Bulletin(_))) => {
                 if !is_lost {
-                    eprintln!("prorata: slots that are lost are not replaced now: {error}");
+                    output::say(format_args!(
+                        "slots that are lost are not replaced now: {error}"
+                    ));
                 }
                 is_lost = true;
                 std::thread::sleep(LOOK_AGAIN);
             }
-            Err(error) => eprintln!("prorata: a lost slot is not replaced: {error}"),
+            Err(error) => output::say(format_args!("a lost slot is not replaced: {error}")),
         }
     }
 }
