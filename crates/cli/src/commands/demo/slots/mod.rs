@@ -131,11 +131,16 @@ fn play(
         controller.periods
     );
     ensure!(gang.barriers > 0, "the gang passed no barrier: {TOO_BUSY}");
+    let jobs_ns: [u64; JOBS.len()] = std::array::from_fn(|client| after[client] - before[client]);
+    ensure!(
+        jobs_ns.iter().all(|ns| *ns > 0),
+        "compile jobs did not run: {TOO_BUSY}"
+    );
     Ok(Some(Results {
         all_ns: (window.end_ns - window.begin_ns) * cpus.len() as u64,
         controller,
         gang,
-        jobs_ns: std::array::from_fn(|client| after[client] - before[client]),
+        jobs_ns,
         stolen_ns: stolen_after_ns.saturating_sub(stolen_before_ns),
         table,
         enforcement,
