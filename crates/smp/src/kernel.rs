@@ -5,7 +5,7 @@ use crate::run_queue::{DecisionStep, LockIndex, Scheduled};
 use prorata_scenario::threads::{NO_CPU, NO_THREAD, ThreadState};
 
 use crate::locks::Wanted;
-use crate::open_decision::{Asked, Decided, OpenDecision};
+use crate::open_decision::{Asked, Decided, OpenDecision, Waking};
 use crate::processor::{Doing, Leaves, Then};
 use crate::simulation::{Due, SmpSimulation};
 
@@ -22,10 +22,9 @@ impl SmpSimulation {
         if state.decision.is_some() {
             return self.decide(cpu);
         }
-        let soft_interrupt_ns = std::mem::take(&mut state.soft_interrupt_ns);
-        if soft_interrupt_ns > 0 {
-            let ns = self.costs.on_bus_ns(soft_interrupt_ns);
-            return self.stay(cpu, ns, Then::GoesOn);
+        if state.soft_interrupt_is_next() {
+            let ns = std::mem::take(&mut state.soft_interrupt_ns);
+            return self.stay(cpu, self.costs.on_bus_ns(ns), Then::GoesOn);
         }
         if let Some(asked) = state.next_decision() {
             return self.begin(cpu, asked);
@@ -131,7 +130,7 @@ impl SmpSimulation {
                 self.counts.schedules += 1;
                 self.lengths.count(self.queues.length(cpu));
             }
-            Asked::Wake(_) => self.counts.wakes += 1,
+            Asked::Wake(waking) => self.counts.wakes += u64::from(!waking.again),
             Asked::Balance => self.counts.balances += 1,
             Asked::Displaced(_) | Asked::Tick => {}
         }
@@ -141,7 +140,9 @@ impl SmpSimulation {
         state.decides_since_ns = self.now_ns;
         let wakeup_ns = self.costs.on_bus_ns(self.costs.wakeup.0);
         match asked {
-            Asked::Wake(_) if wakeup_ns > 0 => self.stay(cpu, wakeup_ns, Then::GoesOn),
+            Asked::Wake(waking) if wakeup_ns > 0 && !waking.again => {
+                self.stay(cpu, wakeup_ns, Then::GoesOn)
+            }
             _ => true,
         }
     }
@@ -228,12 +229,21 @@ impl SmpSimulation {
             }
             Some(Decided::Placed(again)) => {
                 if let Some(waking) = again {
-                    state.wakes.push_front(waking);
+                    self.wake_again(cpu, waking);
                 }
                 true
             }
             Some(Decided::Balanced(None)) | None => true,
         }
+    }
+
+    /// A task was in no queue, and its CPU had not handed it over. That CPU wakes it as soon as
+    /// it does so, unless it has by now.
+    fn wake_again(&mut self, cpu: u32, waking: Waking) {
+        let home = self.cpus.get(waking.cpu as usize);
+        let decides = home.is_some_and(|home| home.task == waking.task);
+        let by = if decides { waking.cpu } else { cpu };
+        self.cpus[by as usize].wakes.push_front(waking);
     }
 
     /// `schedule()` has chosen the next task; none is the idle task.

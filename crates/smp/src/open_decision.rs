@@ -30,6 +30,10 @@ pub(crate) struct Waking {
     pub(crate) task: u32,
     /// Where it ran last, and may still be about to block.
     pub(crate) cpu: u32,
+    /// A CPU has tried to wake it already.
+    pub(crate) again: bool,
+    /// The soft interrupt of this CPU wakes it, and has to run first.
+    pub(crate) by_soft_interrupt: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl OpenDecision {
                 };
                 Made::Schedule(Schedule::new(Cpu(cpu), end, now_ns), leaves)
             }
-            Asked::Wake(Waking { task, cpu }) => {
+            Asked::Wake(Waking { task, cpu, .. }) => {
                 let task = TaskIndex(task);
                 let blocked = queues.memory.take_blocked(task);
                 Made::Place(match blocked {
@@ -150,6 +154,12 @@ impl OpenDecision {
         cpu: u32,
     ) -> u64 {
         if !std::mem::take(&mut self.ahead.is_due) || !queues.publish() {
+            return 0;
+        }
+        if let Made::Place(made) = &self.made
+            && made.missed().is_some()
+        {
+            // A task that stays changes no published word.
             return 0;
         }
         let LockIndex(lock) = self.lock;
@@ -259,7 +269,12 @@ impl OpenDecision {
         match self.made {
             Made::Schedule(made, leaves) => Decided::Next(made.outcome(), leaves),
             Made::Place(made) => {
-                let again = |(TaskIndex(task), Cpu(cpu))| Waking { task, cpu };
+                let again = |(TaskIndex(task), Cpu(cpu))| Waking {
+                    task,
+                    cpu,
+                    again: true,
+                    by_soft_interrupt: false,
+                };
                 Decided::Placed(made.missed().map(again))
             }
             Made::Tick(made) => Decided::Ticked {

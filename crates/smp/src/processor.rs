@@ -65,7 +65,7 @@ pub(crate) struct Processor {
     pub(crate) displaced: Option<Displaced>,
     /// The message that its task writes leaves at once.
     pub(crate) leaves_at_once: bool,
-    /// The soft interrupt that takes a segment to its reader's end, before any wake.
+    /// The soft interrupt that takes a segment to its reader's end and wakes the reader.
     pub(crate) soft_interrupt_ns: u64,
     /// Tasks to wake, in this order.
     pub(crate) wakes: VecDeque<Waking>,
@@ -94,6 +94,12 @@ impl Processor {
             leaves: None,
             needs_schedule: false,
         }
+    }
+
+    /// Whether the soft interrupt runs before the next decision.
+    pub(crate) fn soft_interrupt_is_next(&self) -> bool {
+        let next = self.wakes.front();
+        self.soft_interrupt_ns > 0 && next.is_none_or(|waking| waking.by_soft_interrupt)
     }
 
     /// The next decision to make before the task can go on. Decisions that other

@@ -54,12 +54,9 @@ impl SmpSimulation {
         let mut ns = self.costs.system_call.0;
         if self.brings_segment(cpu, instruction) {
             self.counts.segments += 1;
-            match instruction {
-                // The soft interrupt runs as the call returns, and the lock is free by then.
-                Instruction::Send(_) => {
-                    self.cpus[cpu as usize].soft_interrupt_ns = self.costs.segment.0;
-                }
-                _ => ns += self.costs.segment.0,
+            // A writer's soft interrupt runs as the call returns.
+            if !matches!(instruction, Instruction::Send(_)) {
+                ns += self.costs.segment.0;
             }
         }
         self.stay(cpu, self.costs.on_bus_ns(ns), Then::Acts)
@@ -127,12 +124,8 @@ impl SmpSimulation {
                 self.cpus[cpu as usize].leaves = Some(Leaves::Exits);
             }
             other => {
-                // The soft interrupt that wakes the reader comes after the release.
-                if let Instruction::Send(pipe) = other
-                    && self.costs.socket_locks
-                    && let Some(next) = self.sockets.release(pipe)
-                {
-                    self.ready(next);
+                if let Instruction::Send(pipe) = other {
+                    self.end_write(cpu, pipe);
                 }
                 let onwards = self.meet(task, other);
                 self.has_met(cpu, other, onwards == Onwards::Waits);
@@ -140,6 +133,20 @@ impl SmpSimulation {
                     self.cpus[cpu as usize].leaves = Some(Leaves::Yields);
                 }
             }
+        }
+    }
+
+    /// A writer releases its socket, which wakes another writer. Then the soft interrupt carries
+    /// the segment and wakes the reader.
+    fn end_write(&mut self, cpu: u32, pipe: u32) {
+        if self.costs.socket_locks
+            && let Some(next) = self.sockets.release(pipe)
+        {
+            self.ready(next);
+        }
+        let state = &mut self.cpus[cpu as usize];
+        if state.leaves_at_once {
+            state.soft_interrupt_ns = self.costs.segment.0;
         }
     }
 
@@ -262,6 +269,8 @@ impl World for SmpSimulation {
         let waking = Waking {
             task: thread,
             cpu: waiter.cpu.into(),
+            again: false,
+            by_soft_interrupt: self.cpus[self.here as usize].soft_interrupt_ns > 0,
         };
         self.cpus[self.here as usize].wakes.push_back(waking);
     }

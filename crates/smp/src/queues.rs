@@ -196,7 +196,9 @@ impl SimulatedQueues {
         let length = u64::from(self.memory.queues[queue].len());
         let tasks = u64::from(tasks);
         let read = self.tasks.read(queue, cpu, tasks, length);
-        let lost = (tasks - read) as f64 * part_lost(tasks, costs.cached_tasks);
+        // A decision that recalculates examines the same tasks again.
+        let different = tasks.min(length);
+        let lost = (tasks - read) as f64 * part_lost(different, costs.cached_tasks);
         let lines = read + lost.round() as u64;
         tasks * costs.examine.0 + costs.on_bus_ns(lines * costs.transfer.0)
     }
