@@ -118,3 +118,97 @@ impl Context<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::error::ReproduceError;
+    use crate::reproduction::Engine;
+
+    /// Counts steps, and lets a run know at its first step that all is over, if it is.
+    struct Counting {
+        steps: u32,
+        ends: bool,
+    }
+
+    impl Watch for Counting {
+        fn step(&mut self, _: &str) {
+            self.steps += 1;
+        }
+
+        fn is_over(&mut self) -> bool {
+            self.ends && self.steps > 0
+        }
+    }
+
+    const RUNS: NonZeroU32 = NonZeroU32::new(9).unwrap();
+
+    fn over_runs(
+        watch: &mut Counting,
+        one: impl Fn(&mut Context<'_>) -> Result<Findings> + Sync,
+    ) -> Result<Findings> {
+        let figures = catalogue::find(&["2001/figure-1".to_owned()])?;
+        let mut context = Context {
+            figure: &figures[0],
+            expectations: &[],
+            run: 0,
+            engine: Engine::Sim,
+            full: false,
+            policy: None,
+            watch,
+        };
+        context.over_runs(RUNS, one, double)
+    }
+
+    fn double(findings: &mut Findings) {
+        findings.add("double", 2.0 * findings.value("number"), "");
+    }
+
+    fn findings_of(run: u32) -> Findings {
+        let mut findings = Findings::default();
+        // Another order of summands would give another sum.
+        findings.add("number", 1e17 / f64::from(run + 1) + f64::from(run), "");
+        findings
+    }
+
+    #[test]
+    fn runs_side_by_side_come_to_what_they_do_one_after_another() {
+        let mut watch = Counting {
+            steps: 0,
+            ends: false,
+        };
+        let together = over_runs(&mut watch, |context| {
+            context.watch.step("run");
+            // The first runs end last.
+            thread::sleep(Duration::from_millis(u64::from(9 - context.run)));
+            Ok(findings_of(context.run))
+        });
+        let serial = Findings::derived((0..RUNS.get()).map(findings_of).collect(), double);
+        assert_eq!(together.ok(), Some(serial));
+        assert_eq!(watch.steps, RUNS.get());
+    }
+
+    /// All other runs learn of an error, and of an interruption: they would wait for ever.
+    #[test]
+    fn an_error_and_an_interruption_end_all_runs() {
+        for ends in [false, true] {
+            let mut watch = Counting { steps: 0, ends };
+            let ended = over_runs(&mut watch, |context| {
+                context.watch.step("run");
+                while ends || context.run > 0 {
+                    if context.watch.is_over() {
+                        return Err(ReproduceError::Interrupted);
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(ReproduceError::NoPaper("a run".to_owned()))
+            });
+            match ended {
+                Err(ReproduceError::Interrupted) => assert!(ends),
+                Err(ReproduceError::NoPaper(_)) => assert!(!ends),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
