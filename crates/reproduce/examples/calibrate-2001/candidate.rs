@@ -27,10 +27,10 @@ const COUNTED: f64 = 20.0 / 19.0;
 
 /// The values of each parameter, in the order of [`Candidate`].
 const PARAMETERS: [&[u64]; 4] = [
-    &[3_000, 4_000, 5_000],
-    &[2_000, 5_000, 10_000],
-    &[20_000, 28_000, 40_000, 56_000],
-    &[20, 30, 40, 60],
+    &[4_000, 5_000, 6_000, 7_000, 8_000],
+    &[5_000, 10_000, 14_000, 20_000],
+    &[28_000, 40_000, 56_000],
+    &[10, 14, 20, 30],
 ];
 
 /// A send buffer of TCP in Linux 2.4 once a writer has waited for room (`tcp_new_space()`),
