@@ -183,9 +183,12 @@ fn a_copy_of_the_claims_is_of_one_moment() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut whole = 0;
-            while !done.load(Ordering::Relaxed) || whole == 0 {
-                // A reader that each attempt finds disturbed has none; here the table always changes.
+            let mut is_done = false;
+            while !is_done || whole == 0 {
+                is_done = done.load(Ordering::Acquire);
+                // A reader whose every attempt is disturbed has none.
                 let Some(snapshot) = reader.snapshot() else {
+                    assert!(!is_done, "nothing disturbs it any more");
                     continue;
                 };
                 let levels = snapshot.claims.iter().map(|claim| claim.level);
@@ -207,7 +210,7 @@ fn a_copy_of_the_claims_is_of_one_moment() {
             assert_eq!(claimed.unwrap().value.claimed.len(), 12);
             writer.publish(&mut table);
         }
-        done.store(true, Ordering::Relaxed);
+        done.store(true, Ordering::Release);
     });
 }
 

@@ -29,8 +29,8 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Writes a line to standard error. A closed pipe is no reason to end: the command that this
-/// process looks after goes on.
+/// Writes a line to standard error, in one piece. A closed pipe is no reason to end: the command
+/// that this process looks after goes on.
 pub fn remark(text: impl Display) {
     let _ = io::stderr()
         .lock()

@@ -77,9 +77,7 @@ fn answer_all(mut claimant: Claimant<AnyScheduler>) {
         match answered {
             Ok(()) => is_lost = false,
             Err(SlotsError::Closed) => {
-                output::say(format_args!(
-                    "the timetable was closed: the command goes on without slots"
-                ));
+                output::say("the timetable was closed: the command goes on without slots");
                 return;
             }
             Err(SlotsError::ScheduleeEnded) => return,

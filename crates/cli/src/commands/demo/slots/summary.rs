@@ -193,7 +193,7 @@ impl Outcome {
             gang_cpu_ns: gang.cpu_ns,
             barriers_per_cpu_second: gang.barriers_per_cpu_second,
             jobs_cpu_ns: jobs_ns,
-            jobs_ratio: jobs_ns[0] as f64 / jobs_ns[1].max(1) as f64,
+            jobs_ratio: jobs_ns[0] as f64 / jobs_ns[1] as f64,
             others_share,
             stolen_ns,
             origin_ns: controller.origin_ns,
