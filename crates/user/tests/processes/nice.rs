@@ -10,7 +10,7 @@ use rustix::process::{Pid, setpriority_process};
 
 use crate::MechanismTests;
 use crate::shares::{assert_shares, clocks_of};
-use crate::support::{MS, Program, World, children_of, cpu_ns, wait_until};
+use crate::support::{MS, Program, World, children_of, wait_until};
 
 pub const TESTS: MechanismTests = &[
     (
@@ -43,9 +43,19 @@ fn world(mechanism: Mechanism, nice: bool) -> World {
     world
 }
 
-/// Whether this user may do that. A helper begins with nice 0, and then computes.
+/// A program that computes, once its nice value is that with which every helper begins.
+fn begun(arguments: &[&str]) -> Program {
+    let mut program = Program::start(arguments);
+    assert_eq!(program.hear(), "ready");
+    program
+}
+
+fn computing() -> Program {
+    begun(&["handler"])
+}
+
+/// Whether this user may do that.
 fn set_nice(pid: u32, nice: i32) -> bool {
-    wait_until("it computes", || cpu_ns(pid) > 10 * MS);
     match setpriority_process(Pid::from_raw(pid.cast_signed()), nice) {
         Ok(()) => true,
         Err(error) => {
@@ -70,7 +80,7 @@ fn wait_for_share(world: &World, client: ClientId, weight: u32, other: u32) {
 
 fn nice_client(mechanism: Mechanism) {
     let world = world(mechanism, true);
-    let programs = [Program::hog(), Program::hog()];
+    let programs = [computing(), computing()];
     assert!(set_nice(programs[0].pid(), 5));
     let clients = world.enter_all(&[FUNDING; 2], &programs);
     wait_for_share(&world, clients[0], weight(5), weight(0));
@@ -81,7 +91,7 @@ fn nice_client(mechanism: Mechanism) {
 
 fn renice(mechanism: Mechanism) {
     let world = world(mechanism, true);
-    let programs = [Program::hog(), Program::hog()];
+    let programs = [computing(), computing()];
     let clients = world.enter_all(&[FUNDING; 2], &programs);
     wait_for_share(&world, clients[0], weight(0), weight(0));
     assert!(set_nice(programs[0].pid(), 19));
@@ -104,8 +114,7 @@ fn renice(mechanism: Mechanism) {
 
 fn sleeping_parent(mechanism: Mechanism) {
     let world = world(mechanism, true);
-    let parent = Program::start(&["waiter", "hog"]);
-    wait_until("it has a child", || children_of(parent.pid()).len() == 1);
+    let parent = begun(&["waiter", "handler"]);
     assert!(set_nice(children_of(parent.pid())[0], 10));
     let client = world.enter("shell", FUNDING, &parent);
     let other = Program::hog();
@@ -115,7 +124,7 @@ fn sleeping_parent(mechanism: Mechanism) {
 
 fn without_mechanism(mechanism: Mechanism) {
     let world = world(mechanism, false);
-    let programs = [Program::hog(), Program::hog()];
+    let programs = [computing(), computing()];
     assert!(set_nice(programs[0].pid(), 19));
     let clients = world.enter_all(&[FUNDING; 2], &programs);
     wait_for_share(&world, clients[0], 1, 1);
