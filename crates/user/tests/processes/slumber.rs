@@ -61,7 +61,8 @@ fn share(mechanism: Mechanism) {
 
 /// Children that computed and sleep, among many that sleep. Their parent waits for them.
 const BURNERS: &str = "for i in $(seq 150); do sleep 1000 & done; \
-    burn() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 1000; }; \
+    burn() { used_ns=0; while [ $used_ns -lt 60000000 ]; do \
+    read -r used_ns rest < /proc/self/schedstat; done; exec sleep 1000; }; \
     for i in $(seq 10); do burn & done; wait; exec sleep 1000";
 
 fn charged_once(mechanism: Mechanism) {
