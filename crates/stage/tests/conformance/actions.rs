@@ -262,7 +262,7 @@ fn rules() -> Result<(), Failed> {
         time = "1s"
         do = { quantum = "5ms" }
         [[assert]]
-        share = { client = "young", is = 1, within = 0.1, from = "550ms", to = "650ms" }
+        share = { client = "young", is = 1, within = 0.1, from = "600ms", to = "950ms" }
         [[assert]]
         conservation = true
         "#,
