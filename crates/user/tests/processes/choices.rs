@@ -84,8 +84,7 @@ fn sweep(child: &[&str], turn: Turn, expected: i32) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_str().expect("plain text");
     let pids = [parent.pid(), hog.pid()].map(|pid| pid.to_string());
-    let mut daemon = Program::start(&["daemon", "Idle", path, &pids[0], &pids[1]]);
-    assert_eq!(daemon.hear(), "ready");
+    let daemon = Program::ready(&["daemon", "Idle", path, &pids[0], &pids[1]]);
     wait_until("one of them loses", || {
         is_idle(parent.pid()) != is_idle(hog.pid())
     });

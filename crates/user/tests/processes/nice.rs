@@ -43,15 +43,9 @@ fn world(mechanism: Mechanism, nice: bool) -> World {
     world
 }
 
-/// A program that computes, once its nice value is that with which every helper begins.
-fn begun(arguments: &[&str]) -> Program {
-    let mut program = Program::start(arguments);
-    assert_eq!(program.hear(), "ready");
-    program
-}
-
+/// A program that computes, and whose nice value is that with which every helper begins.
 fn computing() -> Program {
-    begun(&["handler"])
+    Program::ready(&["handler"])
 }
 
 /// Whether this user may do that.
@@ -114,7 +108,7 @@ fn renice(mechanism: Mechanism) {
 
 fn sleeping_parent(mechanism: Mechanism) {
     let world = world(mechanism, true);
-    let parent = begun(&["waiter", "handler"]);
+    let parent = Program::ready(&["waiter", "handler"]);
     assert!(set_nice(children_of(parent.pid())[0], 10));
     let client = world.enter("shell", FUNDING, &parent);
     let other = Program::hog();

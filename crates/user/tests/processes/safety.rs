@@ -101,8 +101,7 @@ impl Daemon {
         let mechanism = format!("{mechanism:?}");
         let mut arguments = vec!["daemon", &mechanism, &path];
         arguments.extend(pids.iter().map(String::as_str));
-        let mut daemon = Program::start(&arguments);
-        assert_eq!(daemon.hear(), "ready");
+        let daemon = Program::ready(&arguments);
         let daemon = Daemon {
             daemon,
             hogs,

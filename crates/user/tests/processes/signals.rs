@@ -87,8 +87,7 @@ fn terminated(mechanism: Mechanism, tickets: Tickets) {
 
 fn handled(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let mut loser = Program::start(&["handler"]);
-    assert_eq!(loser.hear(), "ready");
+    let mut loser = Program::ready(&["handler"]);
     let rival = Program::hog();
     world.enter("rival", 1000, &rival);
     world.enter("loser", 1, &loser);

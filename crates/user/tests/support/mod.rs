@@ -78,6 +78,13 @@ impl Program {
         Program { child }
     }
 
+    /// Starts one that says when it is ready, and waits for that.
+    pub fn ready(arguments: &[&str]) -> Program {
+        let mut program = Self::start(arguments);
+        assert_eq!(program.hear(), "ready");
+        program
+    }
+
     /// One that computes and nothing else.
     pub fn hog() -> Program {
         Self::start(&["hog"])
