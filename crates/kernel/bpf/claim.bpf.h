@@ -219,24 +219,56 @@ __noinline u32 first_of_client(u32 number, u64 queue, s32 cpu)
 	return found;
 }
 
-/* Takes a waiting task of a client: first early ones, then its representative, its line, bound ones. */
-__noinline int take_of_client(u32 number, s32 cpu)
+/* Looks for a waiting task of a client while other CPUs take what was found. */
+#define LOOKS_FOR_CLIENT 3
+
+/* Takes the first task of a client that waits in this queue. `found`: there was one. */
+static __always_inline bool take_from_queue(u32 number, u64 queue, s32 cpu, bool *found)
+{
+	u32 tid = scx_bpf_dsq_nr_queued(queue) > 0 ? first_of_client(number, queue, cpu) : 0;
+
+	*found |= tid;
+	return tid && take_by_number(tid, cpu);
+}
+
+/*
+ * Takes a waiting task of a client: first early ones, then its representative, its line, bound ones.
+ * AGAIN: other CPUs in their slots have taken the tasks that were found.
+ */
+__noinline int look_for_client(u32 number, s32 cpu)
 {
 	const struct rights *node = node_at(number);
-	u32 tid = 0;
+	bool found = false;
 
-	if (early_waits())
-		tid = first_of_client(number, EARLY, cpu);
-	if (!tid && node->represented)
-		tid = node->representative;
-	if (tid && take_by_number(tid, cpu))
-		return 1;
-	tid = node->in_line ? first_of_client(number, LINES + number, cpu) : 0;
-	if (!tid && !one_cpu && node->bound)
-		tid = first_of_client(number, residents_of(cpu), cpu);
-	if (!tid && !one_cpu && node->bound)
-		tid = first_of_client(number, ROAMERS, cpu);
-	return tid ? take_by_number(tid, cpu) : 0;
+	if (early_waits() && take_from_queue(number, EARLY, cpu, &found))
+		return TAKEN;
+	if (node->represented && take_by_number(node->representative, cpu))
+		return TAKEN;
+	/* Not only those that `in_line` counts: the next representative waits there until it is moved. */
+	if (take_from_queue(number, LINES + number, cpu, &found))
+		return TAKEN;
+	if (one_cpu)
+		return NO_TASK;
+	if (node->bound && (take_from_queue(number, residents_of(cpu), cpu, &found) ||
+			    take_from_queue(number, ROAMERS, cpu, &found)))
+		return TAKEN;
+	/* Another CPU has taken the representative, and the next one is named after it has moved. */
+	if (node->represented && take_from_queue(number, queue_of(cpu), cpu, &found))
+		return TAKEN;
+	return found ? AGAIN : NO_TASK;
+}
+
+__noinline int take_of_client(u32 number, s32 cpu)
+{
+	u32 look;
+
+	bpf_for(look, 0, LOOKS_FOR_CLIENT) {
+		int taken = look_for_client(number, cpu);
+
+		if (taken != AGAIN)
+			return taken == TAKEN;
+	}
+	return 0;
 }
 
 static __always_inline int take_by_claim(const struct slot *slot, s32 cpu)

@@ -67,10 +67,10 @@
 #include "held.bpf.h"
 #include "early.bpf.h"
 #include "order.bpf.h"
+#include "take.bpf.h"
 #include "claim.bpf.h"
 #include "boundary.bpf.h"
 #include "preempt.bpf.h"
-#include "take.bpf.h"
 #include "cgroup.bpf.h"
 #include "requests.bpf.h"
 
