@@ -6,7 +6,7 @@ use prorata_core::rng::Rng as _;
 use prorata_scenario::RunError;
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::file::Time;
-use prorata_scenario::plan::{Instruction, limits};
+use prorata_scenario::plan::{Instruction, group_of, limits};
 use prorata_scenario::stream::{Purpose, small_stream};
 use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Objects, Onwards, Waiting as _, World};
@@ -183,7 +183,8 @@ impl SmpSimulation {
         let rng = small_stream(self.seed, Purpose::Durations, self.threads.made);
         let thread = self.threads.add(client, entry, rng);
         self.threads.all[thread as usize].state = ThreadState::Waiting;
-        self.queues.add(thread, client, self.here);
+        let nice = group_of(&self.groups, client).nice;
+        self.queues.add(thread, client, nice, self.here);
         self.alive += 1;
         self.ready(thread);
     }

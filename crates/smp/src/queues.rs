@@ -1,5 +1,7 @@
 //! The run queues of a simulated machine, and the time that a look at them takes.
 
+use prorata_core::hybrid::nice::Nice;
+
 use crate::run_queue::{
     Comparison, Cpu, Goodness, Held, LockIndex, Queue, QueueLayout, Rank, RunQueues, Task,
     TaskIndex,
@@ -109,8 +111,8 @@ impl SimulatedQueues {
     }
 
     /// A new task of an address space, which is in no queue yet.
-    pub(crate) fn add(&mut self, task: u32, mm: u32, cpu: u32) {
-        let mut new = Task::new(TaskIndex(task), Cpu(cpu));
+    pub(crate) fn add(&mut self, task: u32, mm: u32, nice: Nice, cpu: u32) {
+        let mut new = Task::new(TaskIndex(task), nice, Cpu(cpu));
         new.mm = mm;
         self.put_aside(new);
     }

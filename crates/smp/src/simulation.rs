@@ -93,7 +93,8 @@ pub struct SmpSimulation {
 
 impl SmpSimulation {
     /// A run of a scenario's programs. All clients begin together, each on the
-    /// next CPU. The scenario's machine, tickets and timeline have no effect.
+    /// next CPU. Nice values count. The scenario's machine, tickets and timeline
+    /// have no effect.
     ///
     /// # Errors
     ///

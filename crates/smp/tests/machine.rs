@@ -72,7 +72,18 @@ name = "a"
 count = 2
 program = "work"
 "#;
-    let free = SchedulerCosts {
+    for layout in LAYOUTS {
+        for (cpus, ns) in [(1, 20_000_000), (2, 10_000_000)] {
+            let mut simulation = start(&scenario(text), &machine(cpus, layout, free()));
+            simulation.run().expect("it can go on");
+            assert_eq!(simulation.now_ns(), ns, "{layout:?} on {cpus}");
+        }
+    }
+}
+
+/// A scheduler that takes no time.
+fn free() -> SchedulerCosts {
+    SchedulerCosts {
         stretch: "0s".parse().expect("a time"),
         levels: "0s".parse().expect("a time"),
         examine: "0s".parse().expect("a time"),
@@ -84,13 +95,30 @@ program = "work"
         system_call: "0s".parse().expect("a time"),
         timer: "0s".parse().expect("a time"),
         ..SchedulerCosts::default()
-    };
+    }
+}
+
+/// Of nice 19, one tick a slice; of nice 0, six. So of two threads that compute for 300 ms, the
+/// one that is not nice has 300 of the first 350 ms.
+#[test]
+fn a_nice_client_has_short_time_slices() {
+    let text = r#"
+[program.work]
+steps = [{ compute = "300ms" }]
+[[client]]
+name = "a"
+program = "work"
+[[client]]
+name = "b"
+nice = 19
+program = "work"
+"#;
     for layout in LAYOUTS {
-        for (cpus, ns) in [(1, 20_000_000), (2, 10_000_000)] {
-            let mut simulation = start(&scenario(text), &machine(cpus, layout, free.clone()));
-            simulation.run().expect("it can go on");
-            assert_eq!(simulation.now_ns(), ns, "{layout:?} on {cpus}");
-        }
+        let mut simulation = start(&scenario(text), &machine(1, layout, free()));
+        simulation.run_to(380_000_000).expect("it can go on");
+        assert_eq!(simulation.alive(), 1, "{layout:?}");
+        simulation.run().expect("it can go on");
+        assert_eq!(simulation.now_ns(), 600_000_000, "{layout:?}");
     }
 }
 

@@ -35,7 +35,7 @@ impl Nice {
     }
 
     /// The number.
-    pub fn value(self) -> i8 {
+    pub const fn value(self) -> i8 {
         self.0
     }
 

@@ -1,19 +1,24 @@
-//! Goodness: how Linux 2.4 ranks ordinary tasks of nice value 0 (2001, 2).
+//! Goodness: how Linux 2.4 ranks ordinary tasks (2001, 2).
 //!
-//! A time slice is counted in ticks of 10 ms. A task with ticks left is as good
-//! as its counter says. A task without is *expired*. When all runnable tasks
-//! are expired, the counter of every task becomes half of what was left and a
-//! new slice. So a sleeping task gathers up to almost two slices.
+//! A time slice is counted in ticks of 10 ms, and a nicer task has a shorter one.
+//! A task with ticks left is as good as its counter and its nice value say. A
+//! task without is *expired*. When all runnable tasks are expired, the counter
+//! of every task becomes half of what was left and a new slice. So a sleeping
+//! task gathers up to almost two slices.
 //!
 //! | goodness | task |
 //! |---|---|
-//! | 21 to 31 | has ticks left: `counter + 20` |
+//! | 2 to 61 | has ticks left: `counter + 20 - nice`; 21 to 31 with nice 0 |
 //! | 0 | expired |
 //! | below all others | yields, in that one decision |
+//!
+//! These are 61 values, as many as the paper has lists (2001, 3).
 //!
 //! Affinity adds [`PROC_CHANGE_PENALTY`] on the CPU where a task ran last and
 //! [`Goodness::same_mm`] after a task of the same address space, unless the
 //! task is expired.
+
+use prorata_core::hybrid::nice::Nice;
 
 use super::task::{Cpu, Task};
 
@@ -24,12 +29,6 @@ pub type Rank = i64;
 /// Below every rank: no task.
 pub const NOBODY: Rank = Rank::MIN;
 
-/// A whole time slice, in ticks.
-pub const WHOLE_SLICE: u32 = 6;
-
-/// The longest time slice, in ticks: the limit of repeated recalculations.
-pub const MAX_COUNTER: u32 = 11;
-
 /// What a task is worth more on the CPU where it ran last, on x86.
 const PROC_CHANGE_PENALTY: Rank = 15;
 
@@ -39,8 +38,26 @@ const EXPIRED: Rank = 0;
 /// Recalculations after which a counter no longer changes.
 const ENOUGH_RECALCULATIONS: u64 = 8;
 
-/// Levels of a priority array: one for each goodness.
-pub(super) const LEVELS: usize = MAX_COUNTER as usize + 20 + 1;
+/// Levels of a priority array: one for each goodness up to the highest there is.
+pub(super) const LEVELS: usize = (most_ticks(Nice::MIN) + bonus(Nice::MIN)) as usize + 1;
+
+/// What is added to the ticks that a task has left: 1 to 40. Linux's nice values end at 19.
+const fn bonus(nice: Nice) -> u32 {
+    match nice.value() {
+        20.. => 1,
+        value => (20 - value) as u32,
+    }
+}
+
+/// A whole time slice, in ticks.
+pub const fn whole_slice_ticks(nice: Nice) -> u32 {
+    bonus(nice) / 4 + 1
+}
+
+/// The longest time slice, in ticks: the limit of repeated recalculations.
+pub const fn most_ticks(nice: Nice) -> u32 {
+    2 * whole_slice_ticks(nice) - 1
+}
 
 /// Goodness with or without address spaces.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +86,7 @@ impl Task {
     pub fn rank(&self) -> Rank {
         match self.counter {
             0 => EXPIRED,
-            ticks => Rank::from(ticks) + 20,
+            ticks => Rank::from(ticks + bonus(self.nice)),
         }
     }
 
@@ -81,7 +98,7 @@ impl Task {
     /// The task goes through so many recalculations.
     pub fn recalculate(&mut self, times: u64) {
         for _ in 0..times.min(ENOUGH_RECALCULATIONS) {
-            self.counter = self.counter / 2 + WHOLE_SLICE;
+            self.counter = self.counter / 2 + whole_slice_ticks(self.nice);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a run queue knows of a task.
 
-use super::goodness::WHOLE_SLICE;
+use prorata_core::hybrid::nice::Nice;
+
+use super::goodness::whole_slice_ticks;
 
 /// A task: a process or thread, by a number of the caller's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -20,8 +22,10 @@ const NONE_MISSED: u64 = u64::MAX;
 pub struct Task {
     /// The caller's number of the task.
     pub index: TaskIndex,
-    /// Ticks left of its time slice.
+    /// Ticks left of its time slice, at most what its nice value permits.
     pub counter: u32,
+    /// How little it asks for.
+    pub nice: Nice,
     /// Address space.
     pub mm: u32,
     /// The CPU that it runs on or ran on last.
@@ -33,10 +37,11 @@ pub struct Task {
 
 impl Task {
     /// A task with a whole time slice, in an address space of its own number.
-    pub fn new(index: TaskIndex, cpu: Cpu) -> Self {
+    pub fn new(index: TaskIndex, nice: Nice, cpu: Cpu) -> Self {
         Self {
             index,
-            counter: WHOLE_SLICE,
+            counter: whole_slice_ticks(nice),
+            nice,
             mm: index.0,
             cpu,
             recalculations: NONE_MISSED,

@@ -1,6 +1,8 @@
 //! What it costs to find out whether a task moves between pools: locks, tasks
 //! and words.
 
+use prorata_core::hybrid::nice::Nice;
+
 use super::super::{Balance, Comparison, Cpu, Goodness, QueueLayout, Task, TaskIndex};
 use super::machine::Sequential;
 
@@ -13,7 +15,7 @@ fn pools(cpus: u32, tasks: &[u32]) -> Sequential {
         .zip(tasks)
         .flat_map(|(pool, &tasks)| (0..tasks).map(move |number| Cpu(pool * cpus + number % cpus)));
     for (home, index) in homes.zip(0..) {
-        queues.wake(Task::new(TaskIndex(index), home));
+        queues.wake(Task::new(TaskIndex(index), Nice::default(), home));
     }
     queues
 }

@@ -1,5 +1,7 @@
 //! What a decision looks at on 1,024 CPUs, beside the same on 8.
 
+use prorata_core::hybrid::nice::Nice;
+
 use super::super::{Comparison, Cpu, Placement, QueueLayout, Task, TaskIndex, TurnEnd};
 use super::machine::{Sequential, WITHOUT_MM};
 
@@ -8,7 +10,7 @@ fn filled(cpus: u32, tasks: u32, comparison: Comparison) -> Sequential {
     let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(WITHOUT_MM, &layout, cpus).unwrap();
     for index in 0..tasks * cpus {
-        let task = Task::new(TaskIndex(index), Cpu(index % cpus));
+        let task = Task::new(TaskIndex(index), Nice::default(), Cpu(index % cpus));
         let counter = 1 + index * 7 % 11;
         queues.wake(Task { counter, ..task });
     }

@@ -1,5 +1,7 @@
 //! Of equals the task that came last goes first, as on the one list of Linux 2.4.
 
+use prorata_core::hybrid::nice::Nice;
+
 use super::super::{Comparison, Cpu, QueueLayout, Task, TaskIndex, TurnEnd};
 use super::machine::{TestMachine, WITHOUT_MM};
 
@@ -14,7 +16,7 @@ fn layouts() -> [QueueLayout; 4] {
 
 /// One CPU and three equals.
 fn machine(layout: &QueueLayout) -> TestMachine {
-    let tasks = [0, 1, 2].map(|index| Task::new(TaskIndex(index), Cpu(0)));
+    let tasks = [0, 1, 2].map(|index| Task::new(TaskIndex(index), Nice::default(), Cpu(0)));
     TestMachine::of(1, WITHOUT_MM, layout, &tasks)
 }
 

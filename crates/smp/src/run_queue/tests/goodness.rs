@@ -1,13 +1,17 @@
 //! The rules of Linux 2.4, one by one.
 
-use super::super::goodness::MAX_COUNTER;
+use std::collections::BTreeSet;
+
+use prorata_core::hybrid::nice::Nice;
+
+use super::super::goodness::{most_ticks, whole_slice_ticks};
 use super::super::{
     Comparison, Cpu, Goodness, LayoutError, MAX_CPUS, QueueLayout, Task, TaskIndex,
 };
 use super::machine::Sequential;
 
 fn task() -> Task {
-    Task::new(TaskIndex(1), Cpu(0))
+    Task::new(TaskIndex(1), Nice::default(), Cpu(0))
 }
 
 #[test]
@@ -23,15 +27,51 @@ fn goodness_is_the_counter_and_affinity() {
     assert_eq!(goodness.affinity(&task, Cpu(0), Some(1)), 0);
 }
 
+/// Every nice value there is.
+fn nice_values() -> impl Iterator<Item = Nice> {
+    (-20..=19).filter_map(Nice::new)
+}
+
 #[test]
 fn recalculations_converge_to_the_longest_time_slice() {
-    for counter in 0..=MAX_COUNTER {
-        let mut once = Task { counter, ..task() };
-        let mut often = once;
-        (0..1000).for_each(|_| once.recalculate(1));
-        often.recalculate(1000);
-        assert_eq!([once.counter, often.counter], [MAX_COUNTER; 2]);
+    for nice in nice_values() {
+        let most = most_ticks(nice);
+        for counter in 0..=most {
+            let mut once = Task {
+                counter,
+                nice,
+                ..task()
+            };
+            let mut often = once;
+            (0..1000).for_each(|_| once.recalculate(1));
+            often.recalculate(1000);
+            assert_eq!([once.counter, often.counter], [most; 2]);
+        }
     }
+}
+
+#[test]
+fn time_slices_last_one_to_eleven_ticks() {
+    let slice_ticks = |value| whole_slice_ticks(Nice::new(value).unwrap());
+    assert_eq!([-20, 0, 19, 20].map(slice_ticks), [11, 6, 1, 1]);
+}
+
+/// "This method of enqueueing tasks results in 61 lists for the x86 platform" (2001, 3).
+#[test]
+fn the_goodness_of_ordinary_tasks_has_61_values() {
+    let ranks = nice_values().flat_map(|nice| {
+        (0..=most_ticks(nice)).map(move |counter| {
+            let task = Task {
+                counter,
+                nice,
+                ..task()
+            };
+            task.rank()
+        })
+    });
+    let lists: BTreeSet<i64> = ranks.collect();
+    assert_eq!(lists.len(), 61);
+    assert_eq!((lists.first(), lists.last()), (Some(&0), Some(&61)));
 }
 
 #[test]

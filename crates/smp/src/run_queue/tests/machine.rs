@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::goodness::MAX_COUNTER;
+use prorata_core::hybrid::nice::Nice;
+
+use super::super::goodness::most_ticks;
 use super::super::{
     Balance, Cpu, Decision, DecisionStep, Displaced, Goodness, Held, LayoutError, LockIndex,
     Placement, Queue, QueueLayout, RunQueues, Schedule, Scheduled, Task, TaskIndex, Tick, TurnEnd,
@@ -146,12 +148,15 @@ pub fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..200)
 }
 
-/// All tasks, blocked, with some ticks left each, in some address spaces.
+/// All tasks, blocked, some of them nice, with some ticks left each, in some address spaces.
 pub fn tasks() -> impl Strategy<Value = Vec<Task>> {
-    let natures = prop::collection::vec((0..=MAX_COUNTER, 0..3u32), TASKS as usize);
+    let nice = prop_oneof![Just(0), -20..=19i8].prop_filter_map("a nice value", Nice::new);
+    let nature = nice.prop_flat_map(|nice| (0..=most_ticks(nice), Just(nice), 0..3u32));
+    let natures = prop::collection::vec(nature, TASKS as usize);
     natures.prop_map(|natures| {
-        let task = |(index, (counter, mm))| Task {
+        let task = |(index, (counter, nice, mm))| Task {
             counter,
+            nice,
             mm,
             ..task(index)
         };
@@ -170,7 +175,7 @@ pub fn equal_tasks() -> Vec<Task> {
 }
 
 pub fn task(index: u32) -> Task {
-    Task::new(TaskIndex(index), Cpu(index % CPUS))
+    Task::new(TaskIndex(index), Nice::default(), Cpu(index % CPUS))
 }
 
 /// How a `schedule()` went.

@@ -1,7 +1,9 @@
 //! `reschedule_idle()`: which CPU is told, in every layout; and what sleeping
 //! does to a time slice.
 
-use super::super::goodness::MAX_COUNTER;
+use prorata_core::hybrid::nice::Nice;
+
+use super::super::goodness::most_ticks;
 use super::super::{
     Comparison, Cpu, Goodness, Placement, Queue, QueueLayout, Schedule, Task, TaskIndex, TurnEnd,
 };
@@ -62,7 +64,7 @@ fn a_waking_task_preempts_the_lowest_goodness_if_that_gains_more_than_one() {
         // On its last CPU a better task runs. Of the others the task on CPU 3
         // is expired.
         let mut tasks = equal_tasks();
-        tasks[0].counter = MAX_COUNTER;
+        tasks[0].counter = most_ticks(Nice::default());
         let mut machine = busy(layout, &tasks);
         while !machine.queues.tick(Cpu(3)) {}
         assert_eq!(told(&mut machine, 4), [Cpu(3)], "{layout:?}");
@@ -127,11 +129,11 @@ fn refused(
     let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(Goodness::X86, &layout, cpus).unwrap();
     let task = |index: u32, counter| {
-        let task = Task::new(TaskIndex(index), Cpu(index % cpus));
+        let task = Task::new(TaskIndex(index), Nice::default(), Cpu(index % cpus));
         Task { counter, ..task }
     };
     let mut run = |index| {
-        queues.wake(task(index, MAX_COUNTER));
+        queues.wake(task(index, most_ticks(Nice::default())));
         queues.schedule(Cpu(index), TurnEnd::Runnable);
     };
     (1..cpus).for_each(&mut run);
@@ -144,11 +146,11 @@ fn refused(
             ..task(cpus, 1)
         });
     }
-    queues.wake(task(0, MAX_COUNTER));
+    queues.wake(task(0, most_ticks(Nice::default())));
     queues.schedule(Cpu(0), TurnEnd::Runnable);
     // No task gains by preemption: all wait where they ran.
     for index in cpus + 1..2 * cpus {
-        queues.wake(task(index, MAX_COUNTER));
+        queues.wake(task(index, most_ticks(Nice::default())));
     }
     let mut decision = Schedule::new(Cpu(0), end, 0);
     let mut attempts = 0;
@@ -202,7 +204,7 @@ fn a_cpu_refused_the_best_tries_the_nearest_better_one() {
 fn woken(comparison: Comparison, held: u32) -> (u32, usize, Vec<Cpu>) {
     let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(WITHOUT_MM, &layout, 8).unwrap();
-    let task = |index| Task::new(TaskIndex(index), Cpu(0));
+    let task = |index| Task::new(TaskIndex(index), Nice::default(), Cpu(0));
     queues.wake(task(0));
     queues.schedule(Cpu(0), TurnEnd::Runnable);
     queues.take_told();
