@@ -44,6 +44,11 @@ impl Process {
         ProcessId::of(self.child.id())
     }
 
+    /// What a process that does not get ready does: what an error says of it.
+    pub(crate) fn describe(&self) -> String {
+        describe(self.child.id())
+    }
+
     /// CPU time counts from now on.
     pub(crate) fn is_ready(&mut self) {
         self.before_ns = cpu_time_ns(self.child.id()).unwrap_or(0);
@@ -80,5 +85,27 @@ impl Drop for Process {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn describe(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    let state = state.map_or("gone", str::trim);
+    let used_ms = cpu_time_ns(pid).unwrap_or(0) / 1_000_000;
+    format!("process {pid}, state {state}, {used_ms} ms of CPU time")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_tells_whether_a_process_runs_or_is_gone() {
+        let own = describe(std::process::id());
+        assert!(own.contains(", state ") && !own.contains("gone"), "{own}");
+        // Beyond the highest number of a process.
+        let gone = describe(1 << 22);
+        assert!(gone.ends_with("state gone, 0 ms of CPU time"), "{gone}");
     }
 }

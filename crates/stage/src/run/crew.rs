@@ -133,7 +133,7 @@ impl Crew {
         while Report::receive(&*socket)?.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
+                return Err(late(process));
             }
             let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
             let mut descriptors = [PollFd::new(&*socket, PollFlags::IN)];
@@ -315,6 +315,16 @@ pub(super) fn permit_sockets(threads: u32) {
 /// Whether a process ended as it should.
 fn is_proper(status: ExitStatus, by_us: bool) -> bool {
     status.success() || (by_us && status.signal().is_some())
+}
+
+/// A process is not ready in time.
+fn late(process: &Process) -> io::Error {
+    let message = format!(
+        "it is not ready after {} s ({}); if the machine is busy with other programs, try again later",
+        TIME_TO_GET_READY.as_secs(),
+        process.describe()
+    );
+    io::Error::new(io::ErrorKind::TimedOut, message)
 }
 
 #[cfg(test)]
