@@ -53,6 +53,16 @@ static u64 turn_in_slot(const struct slot *slot, const struct task *task)
 	return node->limit ? turn_within_limit(node, turn_ns) : turn_ns;
 }
 
+/*
+ * For how long a task goes on because no other was found. If its slot has just ended, that is until the
+ * next tick: another CPU may be moving the next task of a line to its place, which would wait for a whole
+ * quantum. The order of passes does not make up for that, as time in slots is charged only up to a bound.
+ */
+static u64 slice_after_slot(s32 cpu, struct task *task)
+{
+	return !one_cpu && is_in_slot(task) ? 1 : slice_until(cpu, entity_of(task));
+}
+
 static void begin_in_slot(const struct slot *slot, struct task *task)
 {
 	task->in_slot = slot->is_gift ? GIVEN_SLOT : OWN_SLOT;
@@ -149,6 +159,9 @@ __noinline int take_schedulee(struct task_struct *p __arg_trusted, s32 cpu)
 
 	if (!dsq || !task || !task->competes || is_held(p, task))
 		return 0;
+	/* A node's representative is another task by now, or belongs to another node. */
+	if (!is_schedulee(slot, p, task))
+		return 0;
 	queue = dsq->id;
 	if (queue & DSQ_BUILT_IN)
 		return 0;
@@ -211,7 +224,8 @@ __noinline u32 first_of_client(u32 number, u64 queue, s32 cpu)
 
 		if (++count > MOST_OF_SCHEDULEE)
 			break;
-		if (!task || task->node != number || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!task || task->node != number || !task->competes || is_held(p, task) ||
+		    !may_come(p, cpu))
 			continue;
 		found = p->pid;
 		break;
@@ -233,7 +247,7 @@ static __always_inline bool take_from_queue(u32 number, u64 queue, s32 cpu, bool
 
 /*
  * Takes a waiting task of a client: first early ones, then its representative, its line, bound ones.
- * AGAIN: other CPUs in their slots have taken the tasks that were found.
+ * AGAIN: other CPUs have taken what was found, and the next representative may have a name by now.
  */
 __noinline int look_for_client(u32 number, s32 cpu)
 {
@@ -242,8 +256,11 @@ __noinline int look_for_client(u32 number, s32 cpu)
 
 	if (early_waits() && take_from_queue(number, EARLY, cpu, &found))
 		return TAKEN;
-	if (node->represented && take_by_number(node->representative, cpu))
-		return TAKEN;
+	if (node->represented) {
+		if (take_by_number(node->representative, cpu))
+			return TAKEN;
+		found = true;
+	}
 	/* Not only those that `in_line` counts: the next representative waits there until it is moved. */
 	if (take_from_queue(number, LINES + number, cpu, &found))
 		return TAKEN;
@@ -252,7 +269,7 @@ __noinline int look_for_client(u32 number, s32 cpu)
 	if (node->bound && (take_from_queue(number, residents_of(cpu), cpu, &found) ||
 			    take_from_queue(number, ROAMERS, cpu, &found)))
 		return TAKEN;
-	/* Another CPU has taken the representative, and the next one is named after it has moved. */
+	/* The next representative has moved, and is not named yet. */
 	if (node->represented && take_from_queue(number, queue_of(cpu), cpu, &found))
 		return TAKEN;
 	return found ? AGAIN : NO_TASK;

@@ -50,11 +50,18 @@ static bool leave_line(struct task *task)
 	return true;
 }
 
-/* It could not be moved. */
-static void return_to_line(struct task *task)
+/*
+ * It could not be moved. Returns whether another task may represent the node instead. If the task has
+ * left by itself, its node was free to be represented, perhaps by a task that another CPU moves.
+ */
+static bool return_to_line(struct task *task)
 {
-	if (__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE))
-		__sync_fetch_and_add(&node_at(task->node)->in_line, 1);
+	struct rights *node = node_at(task->node);
+
+	if (!__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE))
+		return __sync_bool_compare_and_swap(&node->represented, 0, 1);
+	__sync_fetch_and_add(&node->in_line, 1);
+	return true;
 }
 
 /* How often a line is searched for a task that has waited too long. */
@@ -86,7 +93,8 @@ __noinline int promote_overdue(u32 number, u64 now)
 			wake_idle_cpu(p);
 			return 1;
 		}
-		return_to_line(task);
+		if (!return_to_line(task))
+			return 1;
 	}
 	node_at(number)->search_at = now + SEARCH_NS;
 	return 0;
@@ -133,7 +141,8 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 			promoted = 1;
 			break;
 		}
-		return_to_line(task);
+		if (!return_to_line(task))
+			return 1;
 	}
 	return promoted;
 }

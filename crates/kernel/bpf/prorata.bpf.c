@@ -271,11 +271,11 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		fill_vacancies();
 		return;
 	}
-	if (task)
-		task->in_slot = NO_SLOT;
 	if (task && is_bound(task) && is_idle_beside(cpu))
 		forgive_lead(&task->own);
-	scx_bpf_task_set_slice(prev, task ? slice_until(cpu, entity_of(task)) : quantum_ns);
+	scx_bpf_task_set_slice(prev, task ? slice_after_slot(cpu, task) : quantum_ns);
+	if (task)
+		task->in_slot = NO_SLOT;
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
 

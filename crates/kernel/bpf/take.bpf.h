@@ -12,7 +12,7 @@
 enum taken {
 	NO_TASK,
 	TAKEN,
-	/* The order was outdated. */
+	/* What was found is outdated. Another look may find a task. */
 	AGAIN,
 };
 

@@ -10,7 +10,8 @@ use prorata_core::slots::geometry::{Geometry, Tick};
 use prorata_core::slots::word::Word;
 use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::{
-    BY_CLAIM, Decision, DecisionKind, GIFT, InSlot, RowTally, Scheduler, possible_cpus,
+    BY_CLAIM, Decision, DecisionKind, GIFT, InSlot, Options, Queues, RowTally, Scheduler,
+    possible_cpus,
 };
 
 use crate::hogs::{Hog, uptime};
@@ -176,10 +177,18 @@ pub fn claims() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Claims within a client's part of the tickets move its service in time, and no shares.
+/// Claims within a client's part of the tickets move its service in time, and no shares. All CPUs look
+/// for its tasks at the same moment.
 pub fn insulation() -> Result<(), Failed> {
+    for queues in [Queues::One, Queues::Cpu] {
+        insulation_in(queues)?;
+    }
+    Ok(())
+}
+
+fn insulation_in(queues: Queues) -> Result<(), Failed> {
     let cpus = possible_cpus();
-    let scheduler = Scheduler::load(&HYBRID)?;
+    let scheduler = Scheduler::load(&Options { queues, ..HYBRID })?;
     let mut hogs = Vec::new();
     for node in [1, 2] {
         for _ in 0..cpus {
