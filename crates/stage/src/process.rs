@@ -44,7 +44,7 @@ impl Process {
         ProcessId::of(self.child.id())
     }
 
-    /// What a process that does not get ready does: what an error says of it.
+    /// Number, state and CPU time of the process, for an error.
     pub(crate) fn describe(&self) -> String {
         describe(self.child.id())
     }
@@ -91,9 +91,9 @@ impl Drop for Process {
 fn describe(pid: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let state = status.lines().find_map(|line| line.strip_prefix("State:"));
-    let state = state.map_or("gone", str::trim);
+    let state = state.map_or("unknown", str::trim);
     let used_ms = cpu_time_ns(pid).unwrap_or(0) / 1_000_000;
-    format!("process {pid}, state {state}, {used_ms} ms of CPU time")
+    format!("number {pid}, state {state}, {used_ms} ms of CPU time")
 }
 
 #[cfg(test)]
@@ -101,11 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_tells_whether_a_process_runs_or_is_gone() {
+    fn a_description_tells_the_state_of_a_process() {
         let own = describe(std::process::id());
-        assert!(own.contains(", state ") && !own.contains("gone"), "{own}");
+        assert!(
+            own.contains(", state ") && !own.contains("unknown"),
+            "{own}"
+        );
         // Beyond the highest number of a process.
-        let gone = describe(1 << 22);
-        assert!(gone.ends_with("state gone, 0 ms of CPU time"), "{gone}");
+        let none = describe(1 << 22);
+        assert!(none.ends_with("state unknown, 0 ms of CPU time"), "{none}");
     }
 }

@@ -12,7 +12,8 @@
 //! | 0 | expired |
 //! | below all others | yields, in that one decision |
 //!
-//! These are 61 values, as many as the paper has lists (2001, 3).
+//! These are 61 values. The paper has 61 lists, with that of real-time tasks (2001, 3), which are
+//! missing here; the difference of one is open.
 //!
 //! Affinity adds [`PROC_CHANGE_PENALTY`] on the CPU where a task ran last and
 //! [`Goodness::same_mm`] after a task of the same address space, unless the

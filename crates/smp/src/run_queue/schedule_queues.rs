@@ -15,7 +15,8 @@
 //!
 //! With no lock contended, the choice is as good as the global list's, with two
 //! exceptions: a task that waits away from the CPU where it ran last is offered
-//! without its affinity to that CPU, and offers disregard address spaces.
+//! without its affinity to that CPU, by which it may win only where its queue is
+//! held; and offers disregard address spaces.
 
 use super::decision::{DecisionStep, Held, LockIndex, MOST_REFUSALS};
 use super::goodness::{NOBODY, is_expired};

@@ -320,7 +320,7 @@ fn is_proper(status: ExitStatus, by_us: bool) -> bool {
 /// A process is not ready in time.
 fn late(process: &Process) -> io::Error {
     let message = format!(
-        "it is not ready after {} s ({}); if the machine is busy with other programs, try again later",
+        "the process is not ready after {} s: {}; if the machine is busy with other programs, try again later",
         TIME_TO_GET_READY.as_secs(),
         process.describe()
     );

@@ -9,6 +9,8 @@ use super::machine::{Event, TestMachine, WITHOUT_MM};
 #[derive(Clone, Debug)]
 struct Seen {
     task: Task,
+    /// The number of its queue.
+    queue: u32,
     /// It waits in another queue than that of the CPU that it ran on last, so
     /// its affinity to that CPU cannot be seen before that queue is held.
     is_away: bool,
@@ -53,12 +55,23 @@ fn candidates(machine: &TestMachine, cpu: Cpu, blocks: bool) -> Vec<Seen> {
             task.recalculate(missed);
             all.push(Seen {
                 task,
+                queue: number,
                 is_away,
                 runs_here,
             });
         }
     }
     all
+}
+
+/// Whether a task wins by its affinity once its queue is held. That queue has the best offer of all, and
+/// the task is the best there.
+fn wins_when_held(chosen: &Seen, all: &[Seen], cpu: Cpu, best: Rank) -> bool {
+    let there = || all.iter().filter(|seen| seen.queue == chosen.queue);
+    let most = there().map(|seen| seen.goodness_when_held(cpu)).max();
+    chosen.is_away
+        && there().any(|seen| seen.goodness(cpu, false) == best)
+        && Some(chosen.goodness_when_held(cpu)) == most
 }
 
 /// Has something happen. Compares the decision that this asks for, if any, with
@@ -88,8 +101,8 @@ pub fn compare_decision(machine: &mut TestMachine, event: Event) -> Result<(), S
         .iter()
         .find(|seen| Some(seen.task.index) == outcome.next);
     let got = chosen.map_or(NOBODY, goodness);
-    let fits = |seen: &Seen| seen.is_away && seen.goodness_when_held(cpu) >= best(&all);
-    let is_best = got == best(&all) || chosen.is_some_and(fits);
+    let best = best(&all);
+    let is_best = got == best || chosen.is_some_and(|seen| wins_when_held(seen, &all, cpu, best));
     match machine.made[0].recalculated == expired && is_best {
         true => Ok(()),
         false => Err(format!("{outcome:?} on {cpu:?} of {all:?}")),
