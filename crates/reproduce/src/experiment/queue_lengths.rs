@@ -33,6 +33,9 @@ pub struct QueueLengths {
     pub costs: SchedulerCosts,
 }
 
+/// The metric of how often a CPU decides for a certain amount of work.
+const SCHEDULES: &str = "schedules a wait";
+
 impl QueueLengths {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let derive = |findings: &mut Findings| self.add_comparisons(findings);
@@ -64,8 +67,11 @@ impl QueueLengths {
                 let simulation = self.measure(context, layout, cpus)?;
                 let of = of(layout, &on_cpus(cpus));
                 let seconds = simulation.measured_ns() as f64 / 1e9;
-                let rate = simulation.counts().sleeps as f64 / seconds;
+                let counts = simulation.counts();
+                let rate = counts.sleeps as f64 / seconds;
                 findings.add(format!("{of} throughput"), rate, "waits/s");
+                let schedules = counts.schedules as f64 / counts.sleeps as f64;
+                findings.add(format!("{of} {SCHEDULES}"), schedules, ": 1");
                 add_locks(&mut findings, &of, &simulation);
                 add_lengths(&mut findings, &of, &simulation);
             }
@@ -101,9 +107,31 @@ impl QueueLengths {
                 findings.add(format!("{pair} gain in throughput"), gain, "%");
             }
         }
+        self.add_growth_of_schedules(findings);
         self.compared().add_best_over_worst(findings);
         if let Some(most) = self.cpus.last() {
             add_growth(findings, &self.layouts, *most);
+        }
+    }
+
+    /// How much more often CPUs decide for the same work than on the first machine.
+    fn add_growth_of_schedules(&self, findings: &mut Findings) {
+        let Some((first, others)) = self.cpus.split_first() else {
+            return;
+        };
+        for &layout in &self.layouts {
+            let schedules = |cpus: u32| {
+                let of = of(layout, &on_cpus(cpus));
+                findings.value(&format!("{of} {SCHEDULES}"))
+            };
+            let growths: Vec<f64> = others
+                .iter()
+                .map(|&c| schedules(c) / schedules(*first))
+                .collect();
+            for (cpus, growth) in others.iter().zip(growths) {
+                let of = format!("{}, {cpus} CPUs over {first}", layout.title());
+                findings.add(format!("{of}: schedules for the same work"), growth, ": 1");
+            }
         }
     }
 }
