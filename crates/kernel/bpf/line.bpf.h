@@ -24,9 +24,9 @@ static bool waits_in_line(struct task *task)
 		task->place = REPRESENTS;
 		return false;
 	}
-	if (task->place != IN_LINE)
+	/* A CPU that was moving the task does not return it. */
+	if (__sync_lock_test_and_set(&task->place, IN_LINE) != IN_LINE)
 		__sync_fetch_and_add(&node->in_line, 1);
-	task->place = IN_LINE;
 	/* The node's representative may have left before it could see this line. */
 	if (!node->represented)
 		note_vacancy(task->node);
@@ -38,30 +38,26 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 sli
 	insert_by_key(p, LINES + task->node, slice, task->progress, enq_flags);
 }
 
-/*
- * A task of a line is about to represent its node. False if it is about to leave by itself. Another
- * CPU that lets the task leave meanwhile sees it represent the node, so the line counts it no more.
- */
+/* A task of a line is about to represent its node. False if it is about to leave by itself. */
 static bool leave_line(struct task *task)
 {
-	if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
+	if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, MOVES))
 		return false;
 	__sync_fetch_and_add(&node_at(task->node)->in_line, -1);
 	return true;
 }
 
-/*
- * It could not be moved. Returns whether another task may represent the node instead. If the task has
- * left by itself, its node was free to be represented, perhaps by a task that another CPU moves.
- */
-static bool return_to_line(struct task *task)
+/* It could not be moved. If it has left or was queued anew, the next task may have the node's place. */
+static void return_to_line(struct task *task)
 {
-	struct rights *node = node_at(task->node);
+	if (__sync_bool_compare_and_swap(&task->place, MOVES, IN_LINE))
+		__sync_fetch_and_add(&node_at(task->node)->in_line, 1);
+}
 
-	if (!__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE))
-		return __sync_bool_compare_and_swap(&node->represented, 0, 1);
-	__sync_fetch_and_add(&node->in_line, 1);
-	return true;
+/* It was moved. False if it has left its place since, so that the next task may have that. */
+static bool arrive(struct task *task)
+{
+	return __sync_bool_compare_and_swap(&task->place, MOVES, REPRESENTS);
 }
 
 /* How often a line is searched for a task that has waited too long. */
@@ -89,12 +85,13 @@ __noinline int promote_overdue(u32 number, u64 now)
 		pass = pass_for(task);
 		key = place_of(task, pass);
 		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
+			if (!arrive(task))
+				continue;
 			note_key(queue, key);
 			wake_idle_cpu(p);
 			return 1;
 		}
-		if (!return_to_line(task))
-			return 1;
+		return_to_line(task);
 	}
 	node_at(number)->search_at = now + SEARCH_NS;
 	return 0;
@@ -131,18 +128,20 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 		if (node->limit)
 			scx_bpf_task_set_slice(p, turn_within_limit(node, quantum_of(node)));
 		if (at_once && scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
+			arrive(task);
 			note_next(task, key);
 			promoted = 1;
 			break;
 		}
 		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
+			if (!arrive(task))
+				continue;
 			note_key(queue, key);
 			wake_idle_cpu(p);
 			promoted = 1;
 			break;
 		}
-		if (!return_to_line(task))
-			return 1;
+		return_to_line(task);
 	}
 	return promoted;
 }
@@ -165,11 +164,9 @@ __noinline int promote_in_vacancies(void)
 		if (promote(number, 0, true, false))
 			continue;
 		/* The task is about to enter the line, or about to leave it. */
-		__sync_lock_test_and_set(&node->represented, 0);
-		if (node->in_line) {
-			note_vacancy(number);
+		vacate(number);
+		if (node->in_line)
 			break;
-		}
 	}
 	return 0;
 }

@@ -18,6 +18,11 @@ enum place {
 	REPRESENTS,
 	/* It waits in the node's line. */
 	IN_LINE,
+	/*
+	 * It goes from the line to its node's place. The CPU that moves it holds `represented` meanwhile: a
+	 * task that leaves, or is queued anew, leaves the node's place to that CPU.
+	 */
+	MOVES,
 };
 
 struct task {
@@ -202,19 +207,25 @@ static void note_vacancy(u32 number)
 		__sync_fetch_and_add(&vacant, 1);
 }
 
+/* No task stands for a node any more. */
+static void vacate(u32 number)
+{
+	struct rights *node = node_at(number);
+
+	__sync_lock_test_and_set(&node->represented, 0);
+	if (node->in_line)
+		note_vacancy(number);
+}
+
 /* The task neither stands for its node nor waits in its line any more. */
 static void leave_place(struct task *task)
 {
-	struct rights *node = node_at(task->node);
 	u32 place = __sync_lock_test_and_set(&task->place, NOWHERE);
 
 	if (place == IN_LINE)
-		__sync_fetch_and_add(&node->in_line, -1);
-	if (place != REPRESENTS)
-		return;
-	__sync_lock_test_and_set(&node->represented, 0);
-	if (node->in_line)
-		note_vacancy(task->node);
+		__sync_fetch_and_add(&node_at(task->node)->in_line, -1);
+	if (place == REPRESENTS)
+		vacate(task->node);
 }
 
 __noinline int leave(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull)
