@@ -1,7 +1,7 @@
 //! Verdicts do not depend on the seed: over twenty seeds none changes more often than chance
 //! permits at its level, and where ours lies near a limit, not nearly always. Each figure is a test.
-//! Those of four papers take a quarter of an hour, and those of 2001 hours: Chat's from ten minutes to
-//! nearly two hours each. `scripts/test seeds` and `scripts/test all` run the four papers,
+//! Those of four papers take a quarter of an hour, and those of 2001 hours: Chat's from three quarters
+//! of an hour to nearly two hours each. `scripts/test seeds` and `scripts/test all` run the four papers,
 //! `scripts/test seeds-2001` the other.
 
 use std::collections::BTreeMap;
