@@ -60,6 +60,23 @@ static bool arrive(struct task *task)
 	return __sync_bool_compare_and_swap(&task->place, MOVES, REPRESENTS);
 }
 
+/* Moves a task that has left the line to a queue, or returns it. Whether it represents its node now. */
+static __always_inline bool move_to_place(struct bpf_iter_scx_dsq *line, struct task_struct *p,
+					  struct task *task, u64 key, u64 pass)
+{
+	u32 queue = queue_of(scx_bpf_task_cpu(p));
+
+	if (!put_in_place(line, p, task, queue, key, pass)) {
+		return_to_line(task);
+		return false;
+	}
+	if (!arrive(task))
+		return false;
+	note_key(queue, key);
+	wake_idle_cpu(p);
+	return true;
+}
+
 /* How often a line is searched for a task that has waited too long. */
 #define SEARCH_NS 1000000000ULL
 
@@ -75,7 +92,6 @@ __noinline int promote_overdue(u32 number, u64 now)
 
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
-		u32 queue = queue_of(scx_bpf_task_cpu(p));
 		u64 pass, key;
 
 		if (++searched > CROWD)
@@ -84,14 +100,8 @@ __noinline int promote_overdue(u32 number, u64 now)
 			continue;
 		pass = pass_for(task);
 		key = place_of(task, pass);
-		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
-			if (!arrive(task))
-				continue;
-			note_key(queue, key);
-			wake_idle_cpu(p);
+		if (move_to_place(BPF_FOR_EACH_ITER, p, task, key, pass))
 			return 1;
-		}
-		return_to_line(task);
 	}
 	node_at(number)->search_at = now + SEARCH_NS;
 	return 0;
@@ -114,7 +124,6 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
-		u32 queue = queue_of(scx_bpf_task_cpu(p));
 		u64 pass = READ_ONCE(node->client.pass), key;
 
 		if (!task)
@@ -133,15 +142,10 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 			promoted = 1;
 			break;
 		}
-		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
-			if (!arrive(task))
-				continue;
-			note_key(queue, key);
-			wake_idle_cpu(p);
+		if (move_to_place(BPF_FOR_EACH_ITER, p, task, key, pass)) {
 			promoted = 1;
 			break;
 		}
-		return_to_line(task);
 	}
 	return promoted;
 }

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 
 use prorata_control::ProcessId;
+use prorata_user::procfs::stat;
 use prorata_user::{EngineError, cpu_time_ns};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -89,9 +90,9 @@ impl Drop for Process {
 }
 
 fn describe(pid: u32) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
-    let state = state.map_or("unknown", str::trim);
+    let state = stat(pid).map_or("unknown".to_owned(), |stat| {
+        char::from(stat.state).to_string()
+    });
     let used_ms = cpu_time_ns(pid).unwrap_or(0) / 1_000_000;
     format!("number {pid}, state {state}, {used_ms} ms of CPU time")
 }

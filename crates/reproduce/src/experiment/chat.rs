@@ -104,6 +104,7 @@ impl ChatRooms {
                 };
                 add_speedups(findings, &outcomes(findings, compared));
                 self.add_requests(findings, &label);
+                compared.add_ratios_to(findings, BASE_CPUS, &COUNTS_A_MESSAGE);
                 compared.add_best_over_worst(findings);
             }
         }
@@ -169,27 +170,6 @@ impl ChatRooms {
             let title = layout.title();
             let metric = format!("{label}{title}, {BASE_CPUS} to {most} CPUs: growth of requests");
             findings.add(metric, growth, ": 1");
-        }
-        self.add_counted_growth(findings, label);
-    }
-
-    /// Decisions and lock requests for each message, as counted, over those on two CPUs.
-    fn add_counted_growth(&self, findings: &mut Findings, label: &str) {
-        for &layout in &self.layouts {
-            let title = layout.title();
-            for what in ["schedules a message", "lock requests a message"] {
-                let value = |cpus: u32| {
-                    let of = of(layout, &on_cpus(cpus));
-                    findings.value(&format!("{label}{of} {what}"))
-                };
-                let growths: Vec<(u32, f64)> = (self.cpus.iter())
-                    .map(|&cpus| (cpus, value(cpus) / value(BASE_CPUS)))
-                    .collect();
-                for (cpus, growth) in growths {
-                    let metric = format!("{label}{title}, {cpus} over {BASE_CPUS} CPUs: {what}");
-                    findings.add(metric, growth, ": 1");
-                }
-            }
         }
     }
 
@@ -328,6 +308,9 @@ impl Outcome {
 
 /// Speedups are over two CPUs, "the minimum SMP configuration" (2001, 5.2).
 const BASE_CPUS: u32 = 2;
+
+/// Decisions and lock requests for each message, as counted.
+const COUNTS_A_MESSAGE: [&str; 2] = ["schedules a message", "lock requests a message"];
 
 fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
     let Some(first) = outcomes.first() else {
@@ -469,7 +452,12 @@ chat = {{ socket = 1, write = "1us", read = "1us" }}
             findings.add(format!("{of} schedules a message"), schedules, "");
             findings.add(format!("{of} lock requests a message"), requests, "");
         }
-        rooms.add_counted_growth(&mut findings, "");
+        let compared = Compared {
+            label: "",
+            layouts: &rooms.layouts,
+            cpus: &rooms.cpus,
+        };
+        compared.add_ratios_to(&mut findings, BASE_CPUS, &COUNTS_A_MESSAGE);
         let growth = |what: &str| findings.value(&format!("DSS, 4 over 2 CPUs: {what}"));
         assert!((growth("schedules a message") - 3.0).abs() < 1e-9);
         assert!((growth("lock requests a message") - 2.0).abs() < 1e-9);

@@ -132,6 +132,23 @@ impl Compared<'_> {
         }
     }
 
+    /// Metrics of each size over those of a machine with `base` CPUs.
+    pub fn add_ratios_to(self, findings: &mut Findings, base: u32, metrics: &[&str]) {
+        for &layout in self.layouts {
+            for what in metrics {
+                let value = |findings: &Findings, cpus: u32| {
+                    let of = of(layout, &on_cpus(cpus));
+                    findings.value(&format!("{}{of} {what}", self.label))
+                };
+                for &cpus in self.cpus {
+                    let ratio = value(findings, cpus) / value(findings, base);
+                    let of = format!("{}{}, {cpus} over {base} CPUs", self.label, layout.title());
+                    findings.add(format!("{of}: {what}"), ratio, ": 1");
+                }
+            }
+        }
+    }
+
     /// The highest throughput over the lowest, for each size.
     pub fn add_best_over_worst(self, findings: &mut Findings) {
         for &cpus in self.cpus {

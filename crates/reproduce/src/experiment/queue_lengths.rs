@@ -107,31 +107,13 @@ impl QueueLengths {
                 findings.add(format!("{pair} gain in throughput"), gain, "%");
             }
         }
-        self.add_growth_of_schedules(findings);
+        if let Some(first) = self.cpus.first() {
+            let compared = self.compared();
+            compared.add_ratios_to(findings, *first, &[SCHEDULES]);
+        }
         self.compared().add_best_over_worst(findings);
         if let Some(most) = self.cpus.last() {
             add_growth(findings, &self.layouts, *most);
-        }
-    }
-
-    /// How much more often CPUs decide for the same work than on the first machine.
-    fn add_growth_of_schedules(&self, findings: &mut Findings) {
-        let Some((first, others)) = self.cpus.split_first() else {
-            return;
-        };
-        for &layout in &self.layouts {
-            let schedules = |cpus: u32| {
-                let of = of(layout, &on_cpus(cpus));
-                findings.value(&format!("{of} {SCHEDULES}"))
-            };
-            let growths: Vec<f64> = others
-                .iter()
-                .map(|&c| schedules(c) / schedules(*first))
-                .collect();
-            for (cpus, growth) in others.iter().zip(growths) {
-                let of = format!("{}, {cpus} CPUs over {first}", layout.title());
-                findings.add(format!("{of}: schedules for the same work"), growth, ": 1");
-            }
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 pub struct Stat {
     /// One letter: `R` is runnable, `S` and `D` sleep, `T` is stopped, `t` is
     /// traced, `Z` has ended.
-    pub(crate) state: u8,
+    pub state: u8,
     /// Pid of its parent.
     pub parent: u32,
     /// Its process group: a shell that does job control gives each job one.

@@ -27,6 +27,15 @@ fn goodness_is_the_counter_and_affinity() {
     assert_eq!(goodness.affinity(&task, Cpu(0), Some(1)), 0);
 }
 
+/// A task with so many ticks left.
+fn left(counter: u32, nice: Nice) -> Task {
+    Task {
+        counter,
+        nice,
+        ..task()
+    }
+}
+
 /// Every nice value there is.
 fn nice_values() -> impl Iterator<Item = Nice> {
     (-20..=19).filter_map(Nice::new)
@@ -37,11 +46,7 @@ fn recalculations_converge_to_the_longest_time_slice() {
     for nice in nice_values() {
         let most = most_ticks(nice);
         for counter in 0..=most {
-            let mut once = Task {
-                counter,
-                nice,
-                ..task()
-            };
+            let mut once = left(counter, nice);
             let mut often = once;
             (0..1000).for_each(|_| once.recalculate(1));
             often.recalculate(1000);
@@ -60,16 +65,8 @@ fn time_slices_last_one_to_eleven_ticks() {
 /// is for real-time tasks, which are missing here; the difference of one is open.
 #[test]
 fn the_goodness_of_ordinary_tasks_has_61_values() {
-    let ranks = nice_values().flat_map(|nice| {
-        (0..=most_ticks(nice)).map(move |counter| {
-            let task = Task {
-                counter,
-                nice,
-                ..task()
-            };
-            task.rank()
-        })
-    });
+    let ranks = nice_values()
+        .flat_map(|nice| (0..=most_ticks(nice)).map(move |counter| left(counter, nice).rank()));
     let lists: BTreeSet<i64> = ranks.collect();
     assert_eq!(lists.len(), 61);
     assert_eq!((lists.first(), lists.last()), (Some(&0), Some(&61)));

@@ -1,30 +1,22 @@
-//! Pools of CPUs on the machine whose scheduler takes time: balancing and its cost
-//! (2001, 6).
+//! Pools of CPUs: balancing and its cost (2001, 6).
 
-use std::path::Path;
-
-use prorata_scenario::Scenario;
 use prorata_smp::{
     LayoutName, MachineModel, SchedulerCosts, SharedBy, SmpError, SmpSimulation, Topology,
-    TopologyError, WritersWake,
+    TopologyError,
 };
 
+use crate::support::{self, scenario, usual};
+
 fn start(text: &str, cpus: u32, layout: LayoutName) -> SmpSimulation {
-    let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
-    let scenario = Scenario::parse(Path::new("test.toml"), text);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     // Neighbours by number are in different packages.
     let topology = Topology {
         packages: vec![vec!["0,2".to_owned()], vec!["1,3".to_owned()]],
     };
     let machine = MachineModel {
-        cpus,
-        layout,
-        costs: SchedulerCosts::default(),
         topology: matches!(layout, LayoutName::PoolsBy(_)).then_some(topology),
-        writers: WritersWake::default(),
+        ..usual(cpus, layout)
     };
-    SmpSimulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
+    support::start(&scenario(text), &machine)
 }
 
 /// A process whose threads all begin in the pool of the first CPU.
@@ -164,16 +156,8 @@ program = "work"
 
 #[test]
 fn pools_by_topology_without_a_topology_are_refused() {
-    let text = "title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"a\"\n";
-    let scenario = Scenario::parse(Path::new("test.toml"), text.to_owned());
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    let machine = MachineModel {
-        cpus: 4,
-        layout: LayoutName::PoolsBy(SharedBy::Package),
-        costs: SchedulerCosts::default(),
-        topology: None,
-        writers: WritersWake::default(),
-    };
+    let scenario = scenario("[[client]]\nname = \"a\"\n");
+    let machine = usual(4, LayoutName::PoolsBy(SharedBy::Package));
     let refused = SmpSimulation::new(&scenario, &machine, 1).expect_err("nothing is said");
     assert_eq!(refused, SmpError::Topology(TopologyError::Missing));
 }

@@ -1,10 +1,7 @@
-//! Pipes and sockets on the machine whose scheduler takes time: which writers wait, and
-//! which messages share a segment.
+//! Pipes and sockets: which writers wait, and which messages share a segment.
 
-mod support;
-
+use crate::support::{LAYOUTS, machine, scenario, start, usual};
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, WritersWake};
-use support::{LAYOUTS, machine, scenario, start, usual};
 
 /// A pipe is full and two threads wait to send. The first receive wakes both, as in
 /// Linux 2.4: one sends, the other waits until the next receive.

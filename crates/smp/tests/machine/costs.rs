@@ -1,13 +1,10 @@
-//! The machine whose scheduler takes time: its costs and measurements, and that no
-//! task is lost.
-
-mod support;
+//! Costs and measurements, and that no task is lost.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::support::{LAYOUTS, machine, scenario, start, usual};
 use prorata_smp::{LayoutName, SchedulerCosts, SmpError, SmpSimulation};
-use support::{LAYOUTS, machine, scenario, start, usual};
 
 /// Threads that compute, sleep, yield and pass messages, and end.
 const MIXED: &str = r#"

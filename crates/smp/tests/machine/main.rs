@@ -1,0 +1,6 @@
+//! The machine whose scheduler takes time.
+
+mod costs;
+mod pools;
+mod sockets;
+mod support;
