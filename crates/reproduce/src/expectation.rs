@@ -23,6 +23,9 @@ pub enum Source {
     /// The text says so, without a number.
     #[serde(rename = "said in the text")]
     Text,
+    /// The paper prints it, and a parameter is fitted to it, so that it tests nothing.
+    #[serde(rename = "fitted")]
+    Fitted,
     /// The paper does not say so: we do, past it.
     #[serde(rename = "ours, past the paper")]
     Beyond,
@@ -37,6 +40,8 @@ pub enum Source {
 pub enum Kind {
     /// Whether we reproduce the paper.
     Number,
+    /// How well parameters fit.
+    Fit,
     /// Whether the paper is right about its own numbers.
     Check,
     /// What we claim past the paper.
@@ -44,9 +49,22 @@ pub enum Kind {
 }
 
 impl Source {
+    /// All of them.
+    pub const ALL: [Source; 8] = [
+        Source::Printed,
+        Source::Plot,
+        Source::Law,
+        Source::Middle,
+        Source::Text,
+        Source::Fitted,
+        Source::Beyond,
+        Source::Check,
+    ];
+
     /// What a number from here says.
     pub fn kind(self) -> Kind {
         match self {
+            Source::Fitted => Kind::Fit,
             Source::Check => Kind::Check,
             Source::Beyond => Kind::Beyond,
             _ => Kind::Number,
@@ -61,14 +79,15 @@ impl Source {
             Source::Law => "follows from the law",
             Source::Middle => "middle of a printed range",
             Source::Text => "said in the text",
+            Source::Fitted => "fitted",
             Source::Beyond => "ours, past the paper",
             Source::Check => "check of the paper",
         }
     }
 }
 
-/// A difference that is understood: ours is what it should be, and is not the
-/// paper's number.
+/// A known difference: ours is not the paper's number, and the file says why, or that the reason
+/// is open.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Differs {
@@ -77,6 +96,9 @@ pub struct Differs {
     pub ours: f64,
     /// Why it is not the paper's.
     pub because: String,
+    /// Whether the reason is open, in whole or in its main part.
+    #[serde(default)]
+    pub unexplained: bool,
 }
 
 /// The verdict on a number, on a figure or on a paper. The greater one is the worse.
@@ -196,9 +218,18 @@ pub struct Metric {
     /// Why it differs, where that is the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
+    /// Whether it differs and the reason is open.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unexplained: bool,
 }
 
 impl Metric {
+    /// Where the number is from, and whether it is a headline, for tables.
+    pub fn origin(&self) -> String {
+        let headline = if self.headline { ", headline" } else { "" };
+        format!("{}{headline}", self.source.words())
+    }
+
     /// Whether other seeds may well lead to another verdict: a limit of the rule lies within
     /// the interval of 99.9 % around ours. Laws and draws have levels of their own.
     pub fn is_close(&self) -> bool {
@@ -302,6 +333,7 @@ impl Expectation {
             source: self.source,
             why: self.why.clone(),
             differs: known.map(|known| known.because.clone()),
+            unexplained: known.is_some_and(|known| known.unexplained),
         }
     }
 }
@@ -365,6 +397,7 @@ mod tests {
             differs: Some(Differs {
                 ours: 3.0,
                 because: "of us".into(),
+                unexplained: false,
             }),
             ..expectation(Rule::AtMost)
         };
@@ -384,6 +417,7 @@ mod tests {
             differs: Some(Differs {
                 ours: 3.0,
                 because: "of us".into(),
+                unexplained: false,
             }),
             ..expectation(Rule::Within)
         };

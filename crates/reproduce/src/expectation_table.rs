@@ -52,6 +52,9 @@ pub struct Row {
 pub struct Difference {
     /// Why.
     pub because: String,
+    /// Whether the reason is open, in whole or in its main part.
+    #[serde(default)]
+    pub unexplained: bool,
     /// By metric: ours, to four digits behind the point.
     pub ours: BTreeMap<String, f64>,
 }
@@ -120,6 +123,7 @@ pub(crate) fn all_expectations(
                 expectation.differs = Some(Differs {
                     ours,
                     because: difference.because.clone(),
+                    unexplained: difference.unexplained,
                 });
             }
         }
@@ -151,6 +155,7 @@ mod tests {
     fn difference(metric: &str) -> Difference {
         Difference {
             because: "of us".into(),
+            unexplained: false,
             ours: BTreeMap::from([(metric.to_owned(), 3.0)]),
         }
     }

@@ -35,7 +35,7 @@ pub use expectation::{Kind, Metric, Rule, Source, Verdict};
 pub use figure::{Figure, Origin, Parameter, schema};
 pub use finding::{Drawing, Measured};
 pub use page::page;
-pub use paper::{Paper, Tally, papers};
+pub use paper::{OfSource, Paper, Tally, papers};
 pub use processes::worker::worker_entry;
 pub use reproduction::{Beyond, Engine, Reproduction, Settings, Watch, reproduce};
 pub use statistics::Sample;

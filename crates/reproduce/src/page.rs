@@ -30,6 +30,7 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     for paper in &papers {
         page.chapter(&paper_anchor(paper), &paper_heading(paper));
         page.paragraph(&format!("{}.", paper.summary()));
+        page.paragraph(&format!("Reproduced, by source: {}.", paper.by_source()));
         for reproduction in paper.figures {
             add_figure(&mut page, reproduction);
         }
@@ -110,7 +111,7 @@ fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
             (Look::Words, metric.unit.to_owned()),
             (Look::Number, tolerance(metric)),
             (look, metric.verdict.words().to_owned()),
-            (Look::Words, metric.source.words().to_owned()),
+            (Look::Words, metric.origin()),
             (Look::Words, metric.why.clone()),
         ]);
         row

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::expectation::{Kind, Metric, Verdict};
+use crate::expectation::{Kind, Metric, Source, Verdict};
 use crate::reproduction::{Engine, Reproduction};
 
 /// Number of metrics by verdict.
@@ -13,6 +13,8 @@ pub struct Tally {
     pub reproduced: usize,
     /// Those that are not, with a reason.
     pub differ: usize,
+    /// Those that differ and whose reason is open.
+    pub unexplained: usize,
     /// Those that are not, without one.
     pub failed: usize,
 }
@@ -27,6 +29,7 @@ impl Tally {
                 Verdict::Differs => tally.differ += 1,
                 Verdict::Failed => tally.failed += 1,
             }
+            tally.unexplained += usize::from(metric.unexplained);
         }
         tally
     }
@@ -36,13 +39,17 @@ impl Tally {
         self.reproduced + self.differ + self.failed
     }
 
-    /// `7 of 35 reproduced, 28 differ`.
+    /// `7 of 35 reproduced, 28 differ (9 unexplained)`.
     pub fn words(self) -> String {
         let mut text = format!("{} of {} reproduced", self.reproduced, self.total());
-        for (count, words) in [(self.differ, "differ"), (self.failed, "FAILED")] {
-            if count > 0 {
-                text.push_str(&format!(", {count} {words}"));
-            }
+        if self.differ > 0 {
+            text.push_str(&format!(", {} differ", self.differ));
+        }
+        if self.unexplained > 0 {
+            text.push_str(&format!(" ({} unexplained)", self.unexplained));
+        }
+        if self.failed > 0 {
+            text.push_str(&format!(", {} FAILED", self.failed));
         }
         text
     }
@@ -51,6 +58,17 @@ impl Tally {
 /// The worst of some verdicts. Without any, nothing was measured, which is a failure.
 pub(crate) fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max().unwrap_or(Verdict::Failed)
+}
+
+/// Metrics of one source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct OfSource {
+    /// Where the paper's numbers are from.
+    pub source: Source,
+    /// How many come out.
+    #[serde(flatten)]
+    pub tally: Tally,
 }
 
 /// The figures of a paper that one engine ran.
@@ -65,13 +83,26 @@ pub struct Paper<'a> {
     pub verdict: Verdict,
     /// What the paper's conclusions rest on.
     pub headlines: Tally,
-    /// All its numbers; neither the checks of its own sums nor what we claim past it.
+    /// All its numbers; neither those that parameters are fitted to, nor the checks of its own
+    /// sums, nor what we claim past it.
     pub numbers: Tally,
+    /// All metrics by source, without sources that have none.
+    pub sources: Vec<OfSource>,
     /// The figures.
     pub figures: &'a [Reproduction],
 }
 
 impl Paper<'_> {
+    /// How many metrics of each source are reproduced: `printed 84 of 87; said in the text 5 of
+    /// 6`.
+    pub fn by_source(&self) -> String {
+        let sources = self.sources.iter().map(|of| {
+            let (words, total) = (of.source.words(), of.tally.total());
+            format!("{words} {} of {total}", of.tally.reproduced)
+        });
+        sources.collect::<Vec<_>>().join("; ")
+    }
+
     /// `2001: of the headlines, 7 of 35 reproduced, 28 differ`, and the same of all numbers.
     pub fn summary(&self) -> String {
         let headlines = match self.headlines.total() {
@@ -91,13 +122,19 @@ pub fn papers(reproductions: &[Reproduction]) -> Vec<Paper<'_>> {
     };
     let papers = reproductions.chunk_by(same).map(|figures| {
         let metrics = || figures.iter().flat_map(|figure| &figure.metrics);
-        let is_number = |metric: &&Metric| metric.source.kind() == Kind::Number;
+        let numbers = || metrics().filter(|metric| metric.source.kind() == Kind::Number);
+        let sources = Source::ALL.map(|source| OfSource {
+            source,
+            tally: Tally::of(metrics().filter(|metric| metric.source == source)),
+        });
+        let has_any = |of: &OfSource| of.tally.total() > 0;
         Paper {
             paper: figures[0].paper,
             engine: figures[0].engine,
             verdict: worst(figures.iter().map(|figure| figure.verdict)),
-            headlines: Tally::of(metrics().filter(|metric| metric.headline)),
-            numbers: Tally::of(metrics().filter(is_number)),
+            headlines: Tally::of(numbers().filter(|metric| metric.headline)),
+            numbers: Tally::of(numbers()),
+            sources: sources.into_iter().filter(has_any).collect(),
             figures,
         }
     });
@@ -113,9 +150,16 @@ mod tests {
         let tally = Tally {
             reproduced: 7,
             differ: 27,
+            unexplained: 0,
             failed: 1,
         };
         assert_eq!(tally.words(), "7 of 35 reproduced, 27 differ, 1 FAILED");
+        let tally = Tally {
+            unexplained: 9,
+            ..tally
+        };
+        let words = "7 of 35 reproduced, 27 differ (9 unexplained), 1 FAILED";
+        assert_eq!(tally.words(), words);
     }
 
     #[test]

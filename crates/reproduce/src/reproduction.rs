@@ -120,11 +120,12 @@ impl Reproduction {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
 
-    /// `23 of 44 reproduced, 21 differ`. Checks of the paper's own numbers, and claims of ours
-    /// past the paper, are counted apart.
+    /// `23 of 44 reproduced, 21 differ`. Numbers to which parameters are
+    /// fitted, checks of the paper's own, and claims of ours past it are counted apart.
     pub fn summary(&self) -> String {
         let kinds = [
             (Kind::Number, ""),
+            (Kind::Fit, "fitted, "),
             (Kind::Check, "of the paper's own sums, "),
             (Kind::Beyond, "past the paper, "),
         ];
@@ -136,13 +137,20 @@ impl Reproduction {
         parts.collect::<Vec<_>>().join("; ")
     }
 
-    /// Why numbers differ: each reason once, with the metrics that it is of.
-    pub fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    /// Why numbers differ: each reason once, with the metrics that it is of, and whether it
+    /// leaves them unexplained.
+    pub fn reasons(&self) -> Vec<(String, Vec<&str>)> {
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
         for metric in &self.metrics {
-            let Some(because) = metric.differs.as_deref() else {
+            let Some(because) = &metric.differs else {
                 continue;
             };
+            let unexplained = if metric.unexplained {
+                " (unexplained)"
+            } else {
+                ""
+            };
+            let because = format!("{because}{unexplained}");
             match reasons.iter_mut().find(|(reason, _)| *reason == because) {
                 Some((_, metrics)) => metrics.push(&metric.metric),
                 None => reasons.push((because, vec![&metric.metric])),

@@ -1,5 +1,6 @@
 //! Means and their errors, standard deviations and medians.
 
+use prorata_core::rng::ParkMiller;
 use serde::Serialize;
 
 /// Mean of some numbers; zero of none.
@@ -60,6 +61,21 @@ impl Sample {
         (runs > 1 && spread.is_finite()).then_some(sample)
     }
 
+    /// Of a number that several runs give together, by what [halves] of them give. Of a mean
+    /// this is the usual standard error. It is of use, too, for numbers that jump, such as the
+    /// place of a peak, where the jackknife often shows no error at all.
+    pub fn of_halves(values: &[f64], runs: usize) -> Option<Sample> {
+        let kept = runs / 2;
+        let weight = kept as f64 / (runs - kept).max(1) as f64;
+        let error = deviation(values) * weight.sqrt();
+        let sample = Sample {
+            runs,
+            deviation: error * (runs as f64).sqrt(),
+            error,
+        };
+        (values.len() > 1 && error.is_finite()).then_some(sample)
+    }
+
     /// How far the expectation is from the number, at most, in 95 % of cases.
     pub fn margin(self) -> f64 {
         student(self.runs.saturating_sub(1), Z_95) * self.error
@@ -69,6 +85,29 @@ impl Sample {
     pub fn wide_margin(self) -> f64 {
         student(self.runs.saturating_sub(1), Z_999) * self.error
     }
+}
+
+/// Halves of the runs by which an error is judged. The error itself is uncertain by a twentieth
+/// then: by one over the root of twice as many.
+const HALVES: usize = 200;
+
+/// Sets of half of so many runs, drawn at random, the same at each call; none of fewer than two
+/// runs.
+pub fn halves(runs: usize) -> Vec<Vec<usize>> {
+    let mut random = ParkMiller::new(1).expect("1 is a seed");
+    let mut half = || {
+        let mut all: Vec<usize> = (0..runs).collect();
+        for place in 0..runs / 2 {
+            let rest = runs - place;
+            all.swap(place, place + random.step() as usize % rest);
+        }
+        all.truncate(runs / 2);
+        // Sums go by the order of runs.
+        all.sort_unstable();
+        all
+    };
+    let count = if runs < 2 { 0 } else { HALVES };
+    (0..count).map(|_| half()).collect()
 }
 
 /// Quantiles of the normal distribution that leave 2.5 % and 0.05 % above them.
@@ -123,6 +162,31 @@ mod tests {
         assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (2.0, 4.0));
         assert!(median(&[]).is_nan());
         assert_eq!(largest([1.0, 3.0, 2.0]), 3.0);
+    }
+
+    /// The mean of seven numbers, and the place of the larger of two that are as large.
+    #[test]
+    fn halves_give_the_error_of_a_mean_and_of_a_place() {
+        let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0];
+        let of = |half: &Vec<usize>| mean(&half.iter().map(|&run| values[run]).collect::<Vec<_>>());
+        let halves_of_seven = halves(values.len());
+        assert!(halves_of_seven.iter().all(|half| half.len() == 3));
+        let means: Vec<f64> = halves_of_seven.iter().map(of).collect();
+        let found = Sample::of_halves(&means, values.len()).expect("seven runs");
+        let wanted = Sample::of(&values).expect("seven runs");
+        assert_eq!(found.runs, 7);
+        assert!((found.error / wanted.error - 1.0).abs() < 0.15, "{found:?}");
+
+        let other = [1.0, 3.0, 2.0, 5.0, 4.0, 2.0, 8.0];
+        let place = |half: &Vec<usize>| {
+            let sum = |of: &[f64]| half.iter().map(|&run| of[run]).sum::<f64>();
+            f64::from(u8::from(sum(&values) > sum(&other)))
+        };
+        let places: Vec<f64> = halves_of_seven.iter().map(place).collect();
+        let found = Sample::of_halves(&places, values.len()).expect("seven runs");
+        assert!((0.3..0.6).contains(&found.error), "{found:?}");
+        assert_eq!((halves(1), halves(0)), (vec![], vec![]));
+        assert_eq!(Sample::of_halves(&[], 1), None);
     }
 
     /// Tables of Student's distribution.

@@ -35,7 +35,7 @@ pub fn table(reproduction: &Reproduction) -> Table {
             metric.unit.to_owned(),
             tolerance(metric),
             metric.verdict.words().to_owned(),
-            metric.source.words().to_owned(),
+            metric.origin(),
         ]);
         table.row(row);
     }

@@ -218,7 +218,7 @@ pub enum Command {
     /// multi-queue (2001) and slot scheduling (2005), by simulation or on real processes. Prints the
     /// paper's numbers beside ours, with tolerances and verdicts. Further columns show the same
     /// experiment under other policies, without a verdict; EEVDF is the baseline among them. All
-    /// figures take about a quarter of an hour by simulation on two CPUs.
+    /// figures take about twenty minutes by simulation on two CPUs.
     ///
     /// Exit codes: 0 every number reproduced; 3 some differ, each with its reason, and none failed; 1 a
     /// number failed, or a figure could not run; 2 wrong usage.

@@ -48,8 +48,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
                 Change::Refused { to, why } => println!("{file}: {metric}: FAILED, {to:.4}: {why}"),
             }
         }
-        for metric in &restated.without_reason {
-            println!("{file}: {metric}: FAILED, and has no reason");
+        for (metric, ours) in &restated.without_reason {
+            println!("{file}: {metric}: FAILED, {ours:.4}: it has no reason");
         }
         needs_a_person |= restated.needs_a_person();
         if restated.text != text {

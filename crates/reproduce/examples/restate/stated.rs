@@ -28,8 +28,8 @@ pub struct Restated {
     pub text: String,
     /// By metric.
     pub changes: BTreeMap<String, Change>,
-    /// Metrics that fail and have no reason.
-    pub without_reason: Vec<String>,
+    /// Metrics that fail and have no reason, with our numbers.
+    pub without_reason: Vec<(String, f64)>,
 }
 
 impl Restated {
@@ -98,7 +98,8 @@ pub fn restate(text: &str, metrics: &[Metric]) -> Restated {
     }
     let failed = metrics.iter().filter(|m| m.verdict == Verdict::Failed);
     let without = failed.filter(|metric| !has_reason.contains(&metric.metric.as_str()));
-    restated.without_reason = without.map(|metric| metric.metric.clone()).collect();
+    let named = without.map(|metric| (metric.metric.clone(), metric.measured));
+    restated.without_reason = named.collect();
     restated.without_reason.dedup();
     restated.text = without_empty_reasons(&lines);
     restated
@@ -180,7 +181,7 @@ mod tests {
         let text = text(4.0, "");
         let restated = after_a_run(&text);
         assert_eq!(restated.text, text);
-        assert_eq!(restated.without_reason, ["stride of B"]);
+        assert_eq!(restated.without_reason, [("stride of B".to_owned(), 3.0)]);
         assert!(restated.needs_a_person());
     }
 

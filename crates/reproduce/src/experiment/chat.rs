@@ -337,13 +337,10 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
     let layouts: Vec<LayoutName> = outcomes.iter().map(|outcome| outcome.layout).collect();
     let speedup = format!("speedup on {most} CPUs");
     for (one, other) in pairs(&layouts) {
-        for what in ["end over peak", &speedup] {
-            let value =
-                |layout: &LayoutName| findings.value(&format!("{}: {what}", layout.title()));
-            let ratio = value(one) / value(other);
-            let metric = format!("{} over {}: {what}", one.title(), other.title());
-            findings.add(metric, ratio, ": 1");
-        }
+        let value = |layout: &LayoutName| findings.value(&format!("{}: {speedup}", layout.title()));
+        let ratio = value(one) / value(other);
+        let metric = format!("{} over {}: {speedup}", one.title(), other.title());
+        findings.add(metric, ratio, ": 1");
     }
 }
 

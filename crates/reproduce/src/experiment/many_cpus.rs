@@ -44,15 +44,21 @@ impl Context<'_> {
         })
     }
 
-    /// The paper's number for a metric, if it prints one.
+    /// The paper's number for a metric, if it prints one. Of contention above 83 % expectations
+    /// state the complement.
     pub fn printed(&self, metric: &str) -> Option<f64> {
-        let printed = |expectation: &&Expectation| {
-            expectation.source == Source::Printed && expectation.metric == metric
+        let printed = |metric: &str| {
+            let is_printed = |expectation: &&Expectation| {
+                let is_printed = matches!(expectation.source, Source::Printed | Source::Fitted);
+                is_printed && expectation.metric == metric
+            };
+            let found = self.expectations.iter().find(is_printed);
+            found.map(|expectation| expectation.paper)
         };
-        self.expectations
-            .iter()
-            .find(printed)
-            .map(|expectation| expectation.paper)
+        printed(metric).or_else(|| {
+            let of = metric.strip_suffix("contention")?;
+            Some(100.0 - printed(&format!("{of}uncontended"))?)
+        })
     }
 
     /// Runs a simulation until `enough` or to its end, with a look every so often.
@@ -233,7 +239,9 @@ pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &SmpSimul
     let locks = simulation.lock_statistics();
     let us = |ns: f64| ns / 1000.0;
     let without_tries = locks.contention_without_tries() * 100.0;
-    findings.add(format!("{of} contention"), locks.contention() * 100.0, "%");
+    let contention = locks.contention() * 100.0;
+    findings.add(format!("{of} contention"), contention, "%");
+    findings.add(format!("{of} uncontended"), 100.0 - contention, "%");
     findings.add(format!("{of} NF contention"), without_tries, "%");
     findings.add(format!("{of} tries"), locks.tries as f64, "attempts");
     findings.add(format!("{of} mean hold"), us(locks.mean_hold_ns()), "us");

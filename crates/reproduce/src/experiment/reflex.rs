@@ -73,10 +73,7 @@ impl Rounds {
             for (cpus, sets) in self.loads() {
                 let simulation = self.measure(context, layout, cpus, sets)?;
                 let of = of(layout, &self.size(cpus, sets).1);
-                let counts = simulation.counts();
                 findings.add(format!("{of} round"), round_us(&simulation), "us");
-                findings.add(format!("{of} yields"), counts.yields as f64, "");
-                findings.add(format!("{of} tokens"), counts.sends as f64, "");
                 add_locks(&mut findings, &of, &simulation);
                 add_lengths(&mut findings, &of, &simulation);
             }
@@ -88,14 +85,6 @@ impl Rounds {
         let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
         let metrics = ["round", "contention", "mean hold"];
         add_ratios(findings, "", &self.layouts, &sizes, &metrics);
-        for &layout in &self.layouts {
-            for size in &sizes {
-                let of = of(layout, size);
-                let value = |what| findings.value(&format!("{of} {what}"));
-                let ratio = value("yields") / value("tokens");
-                findings.add(format!("{of} yields over tokens"), ratio, ": 1");
-            }
-        }
         let most = self.cpus.last().filter(|_| self.cpus.contains(&2));
         if let Some(most) = most.filter(|_| !self.sets_vary()) {
             add_growth(findings, &self.layouts, *most);

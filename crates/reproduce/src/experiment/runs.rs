@@ -42,7 +42,7 @@ impl Watch for RunWatch<'_> {
 impl Context<'_> {
     /// Means and errors of several runs, each with a seed of its own. `derive` computes
     /// quotients and peaks from these means, because an event that a run lacks leaves no
-    /// number to divide by. Their errors are those of the jackknife.
+    /// number to divide by. Their errors are those that halves of the runs show.
     ///
     /// # Errors
     ///

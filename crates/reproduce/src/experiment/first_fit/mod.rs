@@ -102,7 +102,7 @@ impl FirstFit {
         let without: Vec<Findings> = without.collect();
         let all = together(None);
         let mut findings = self.claims(&all);
-        findings.set_errors_of_jackknife(0, &without);
+        findings.set_errors_of_jackknife(&without);
         self.draw(context, &mut findings, &all);
         Ok(findings)
     }

@@ -149,7 +149,7 @@ mod tests {
             let claims = |left_out| of.claims(&sizes.each_ref().map(|s| s.together(&of, left_out)));
             let without: Vec<Findings> = (0..BATCHES).map(|batch| claims(Some(batch))).collect();
             let mut all = claims(None);
-            all.set_errors_of_jackknife(0, &without);
+            all.set_errors_of_jackknife(&without);
             let found = all.measured.iter().find(|found| found.metric == metric);
             let found = found.expect("it is measured");
             values.push(found.value);
