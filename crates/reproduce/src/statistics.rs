@@ -61,7 +61,7 @@ impl Sample {
         (runs > 1 && spread.is_finite()).then_some(sample)
     }
 
-    /// Of a number that several runs give together, by what [halves] of them give. Of a mean
+    /// Of a number that several runs give together, by what halves of them give. Of a mean
     /// this is the usual standard error. It is of use, too, for numbers that jump, such as the
     /// place of a peak, where the jackknife often shows no error at all.
     pub fn of_halves(values: &[f64], runs: usize) -> Option<Sample> {
