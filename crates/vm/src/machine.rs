@@ -100,10 +100,7 @@ impl VirtualMachine {
             Accelerator::Software => "-accel tcg -cpu max,la57=off",
         });
         if let Some(instruction_ns) = self.instruction_ns {
-            // While all CPUs idle, the clock jumps to the next timer. It would follow the host's
-            // otherwise, and jump whenever the host is busy.
-            let shift = instruction_ns.ilog2();
-            add(&format!("-icount shift={shift},sleep=off"));
+            add(&format!("-icount shift={}", instruction_ns.ilog2()));
         }
         add("-device virtio-serial-pci -chardev stdio,id=channel,signal=off");
         add(&format!(
@@ -201,8 +198,8 @@ mod tests {
         assert!(!software.contains("icount"));
         assert!(arguments(&machine, Accelerator::Kvm).contains("-accel kvm"));
         machine.instruction_ns = Some(1);
-        assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=0,sleep=off"));
+        assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=0"));
         machine.instruction_ns = Some(8);
-        assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=3,sleep=off"));
+        assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=3"));
     }
 }

@@ -63,9 +63,6 @@ pub struct VmRunArgs {
     #[arg(long, default_value = "1024", value_name = "MIB", value_parser = clap::value_parser!(u32).range(i64::from(*MEMORY_MIB.start())..=i64::from(*MEMORY_MIB.end())))]
     pub memory: u32,
     /// Make the machine's clock count instructions; each lasts NS nanoseconds (1 without a value)
-    ///
-    /// While all CPUs idle, the clock jumps to the next timer, so the host's load does not show in
-    /// it. It does so, too, while all programs wait for files of the host.
     #[arg(long, value_name = "NS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = instruction_ns)]
     pub icount: Option<u32>,
     /// Newest fetched kernel of a series such as 6.18, or path of an image such as ./vmlinuz
