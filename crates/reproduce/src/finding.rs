@@ -219,6 +219,17 @@ mod tests {
         assert_eq!(alone.measured[1].sample, None, "one run has no error");
     }
 
+    /// Of four runs one has an event, so half of the halves lack it.
+    #[test]
+    fn a_derived_number_that_some_half_lacks_is_none() {
+        let runs = [0.0, 0.0, 0.0, 4.0].map(|value| run(&[("events", value)]));
+        let derived = Findings::derived(runs.to_vec(), |findings| {
+            findings.add("time for an event", 1.0 / findings.value("events"), "");
+        });
+        let found = &derived.measured[1];
+        assert!(found.value.is_nan() && found.sample.is_none(), "{found:?}");
+    }
+
     fn run(numbers: &[(&str, f64)]) -> Findings {
         let mut findings = Findings::default();
         for (metric, value) in numbers {

@@ -30,7 +30,7 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     for paper in &papers {
         page.chapter(&paper_anchor(paper), &paper_heading(paper));
         page.paragraph(&format!("{}.", paper.summary()));
-        page.paragraph(&format!("Reproduced, by source: {}.", paper.by_source()));
+        page.paragraph(&format!("{}.", paper.by_source()));
         for reproduction in paper.figures {
             add_figure(&mut page, reproduction);
         }

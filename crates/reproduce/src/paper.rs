@@ -93,14 +93,14 @@ pub struct Paper<'a> {
 }
 
 impl Paper<'_> {
-    /// How many metrics of each source are reproduced: `printed 84 of 87; said in the text 5 of
-    /// 6`.
+    /// `Reproduced, by source: printed 84 of 87; said in the text 5 of 6`.
     pub fn by_source(&self) -> String {
         let sources = self.sources.iter().map(|of| {
             let (words, total) = (of.source.words(), of.tally.total());
             format!("{words} {} of {total}", of.tally.reproduced)
         });
-        sources.collect::<Vec<_>>().join("; ")
+        let sources = sources.collect::<Vec<_>>().join("; ");
+        format!("Reproduced, by source: {sources}")
     }
 
     /// `2001: of the headlines, 7 of 35 reproduced, 28 differ`, and the same of all numbers.

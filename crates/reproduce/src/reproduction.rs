@@ -120,8 +120,14 @@ impl Reproduction {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
 
-    /// `23 of 44 reproduced, 21 differ`. Numbers to which parameters are
-    /// fitted, checks of the paper's own, and claims of ours past it are counted apart.
+    /// Counts its metrics of one kind.
+    pub fn tally(&self, kind: Kind) -> Tally {
+        let of_kind = |metric: &&Metric| metric.source.kind() == kind;
+        Tally::of(self.metrics.iter().filter(of_kind))
+    }
+
+    /// `23 of 44 reproduced, 21 differ`. Numbers to which parameters are fitted, checks of the
+    /// paper's own, and claims of ours past it are counted apart.
     pub fn summary(&self) -> String {
         let kinds = [
             (Kind::Number, ""),
@@ -130,8 +136,7 @@ impl Reproduction {
             (Kind::Beyond, "past the paper, "),
         ];
         let parts = kinds.into_iter().filter_map(|(kind, what)| {
-            let of_kind = self.metrics.iter().filter(|m| m.source.kind() == kind);
-            let tally = Tally::of(of_kind);
+            let tally = self.tally(kind);
             (tally.total() > 0).then(|| format!("{what}{}", tally.words()))
         });
         parts.collect::<Vec<_>>().join("; ")

@@ -26,7 +26,16 @@ fn ns(value: &Value) -> u64 {
     time.0
 }
 
-/// The costs of a figure, in the order of the archive's columns.
+/// Columns of the archive's costs.
+const COSTS: [&str; 5] = [
+    "write_ns",
+    "segment_ns",
+    "switch_ns",
+    "examine_ns",
+    "slowdown",
+];
+
+/// The costs of a figure, in the order of these columns.
 fn costs(figure: &str) -> [u64; 5] {
     let file: Value = toml::from_str(&read(&format!("../../scenarios/2001/{figure}.toml")))
         .expect("a scenario file");
@@ -49,15 +58,10 @@ fn costs(figure: &str) -> [u64; 5] {
 
 #[test]
 fn the_figures_of_chat_have_the_costs_of_the_first_optimum() {
-    let archive = read("data/2001/optima.csv");
-    let mut rows = archive.lines();
-    let columns = "write_ns,segment_ns,switch_ns,examine_ns,slowdown,";
-    let head = rows.next().expect("a head");
-    assert!(head.starts_with(columns), "{head}");
-    let first = rows.next().expect("an optimum").split(',').take(5);
-    let optimum: Vec<u64> = first.map(|n| n.parse().expect("a number")).collect();
+    let optima = archive("optima");
+    let optimum = COSTS.map(|column| optima[0][column].parse::<u64>().expect("a number"));
     for figure in FIGURES {
-        assert_eq!(costs(figure)[..], optimum[..], "{figure}");
+        assert_eq!(costs(figure), optimum, "{figure}");
     }
 }
 

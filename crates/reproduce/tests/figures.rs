@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use prorata_reproduce::{
     Engine, Figure, Kind, Metric, Parameter, ReproduceError, Reproduction, Rule, Settings, Source,
-    Tally, Verdict, Watch, find, ids, page, papers, reproduce,
+    Verdict, Watch, find, ids, page, papers, reproduce,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -339,12 +339,11 @@ fn list_of(reproductions: &[Reproduction]) -> String {
     for paper in papers(reproductions) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\n**{}.**\n", paper.summary());
-        let _ = writeln!(text, "Reproduced, by source: {}.\n", paper.by_source());
+        let _ = writeln!(text, "{}.\n", paper.by_source());
     }
     text.push_str("| figure | subject | reproduced | differ | failed |\n|---|---|---|---|---|\n");
     for reproduction in reproductions {
-        let numbers = reproduction.metrics.iter();
-        let tally = Tally::of(numbers.filter(|metric| metric.source.kind() == Kind::Number));
+        let tally = reproduction.tally(Kind::Number);
         // Claims past the paper, and checks of its sums, are no numbers of it.
         if tally.total() == 0 {
             continue;

@@ -153,7 +153,7 @@ fn runs(args: &reproduce::ReproduceArgs, engines: &[Engine]) -> Result<Vec<(Figu
 fn print_papers(reproductions: &[Reproduction]) -> Result<()> {
     for paper in papers(reproductions) {
         output::line(&paper.summary())?;
-        output::line(&format!("Reproduced, by source: {}", paper.by_source()))?;
+        output::line(&paper.by_source())?;
         output::line("")?;
         paper.figures.iter().try_for_each(print)?;
     }

@@ -47,12 +47,12 @@ impl Context<'_> {
     /// The paper's number for a metric, if it prints one. Of contention above 83 % expectations
     /// state the complement.
     pub fn printed(&self, metric: &str) -> Option<f64> {
+        let is_printed = |expectation: &&Expectation| {
+            matches!(expectation.source, Source::Printed | Source::Fitted)
+        };
         let printed = |metric: &str| {
-            let is_printed = |expectation: &&Expectation| {
-                let is_printed = matches!(expectation.source, Source::Printed | Source::Fitted);
-                is_printed && expectation.metric == metric
-            };
-            let found = self.expectations.iter().find(is_printed);
+            let mut printed = self.expectations.iter().filter(is_printed);
+            let found = printed.find(|expectation| expectation.metric == metric);
             found.map(|expectation| expectation.paper)
         };
         printed(metric).or_else(|| {
